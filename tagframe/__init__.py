@@ -5,8 +5,8 @@
 >>> found = corpus.tables.tag.retrieve_tables("Which female account holders have a gold card?")  # doctest: +SKIP
 >>> found.merge().tag.sem_filter("{district} is in Bohemia")  # doctest: +SKIP
 
-Importing this module registers ``df.tag`` and loads nothing heavier than pandas; rooms load at first use. Its
-public names stand in ``__init__.pyi``, once.
+Importing this module registers ``df.tag`` and loads nothing heavier than pandas; rooms load at first use. Its public
+names are listed once, in ``__init__.pyi``.
 """
 
 from __future__ import annotations

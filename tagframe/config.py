@@ -1,11 +1,11 @@
-"""Settings: what model, which corpus, how many requests at once.
+"""Settings: which model, which corpus, how many requests at once.
 
-The value of a setting is found, in this order, in the keyword of a call, in the nearest ``with tagframe.context(…)``,
-in ``tagframe.configure(…)``, in the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``, ``TAGFRAME_STORE``), and last
-in the defaults of :class:`Settings`.
+The value of a setting comes from the first of these places that has one: the keyword of a call, the nearest ``with
+tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``,
+``TAGFRAME_STORE``), and the defaults of :class:`Settings`.
 
 A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
-``lm=None`` no model. What is not given is left to the next layer.
+``lm=None`` no model. A setting that is not given is left to the next place.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DEFAULT_STORE = "default"
 
 
 class Dollars(float):
-    """A budget that was given as a number: one account, which everything under that setting draws on.
+    """A budget that was given as a number: one account for everything under that setting.
 
-    It is opened where the number is given: by a call for that call, by a ``context`` for its block, by ``configure``
-    for all that follows.
+    It is opened where the number is given: in a call for that call, in a ``context`` for its block, in ``configure``
+    for all later calls.
 
     Attributes:
         account: the :class:`~tagframe.lm.Budget`, made at first use.
@@ -52,24 +52,24 @@ class Settings:
     Attributes:
         lm: a litellm model name (``"openai/gpt-4o-mini"``), ``"replay:STORE"``, or an :class:`~tagframe.lm.LM`.
         api_base: the URL of an OpenAI-compatible server, ending in ``/v1`` as a rule.
-        api_key: its key; where None, the provider's own environment variable is read.
-        embedder: a provider's model by its litellm name (``"openai/text-embedding-3-small"``; ``api_base`` and
-            ``api_key`` are its, too, where ``lm`` is of the same provider or not set), a sentence-transformers model by
-            name or folder, an :class:`~tagframe.embed.Embedder`, or None for the default.
-        corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search where no corpus is given.
+        api_key: its key; if None, the provider's own environment variable is read.
+        embedder: a provider's model by its litellm name (``"openai/text-embedding-3-small"``; it uses ``api_base`` and
+            ``api_key``, too, if ``lm`` is of the same provider or not set), a sentence-transformers model by name or
+            folder, an :class:`~tagframe.embed.Embedder`, or None for the default.
+        corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search if no corpus is given.
         store: the response store's file, ``"default"`` (the user's cache folder), or None for no store.
         budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars, in an
             account that is opened where it is given (:class:`Dollars`).
-        concurrency: requests of a call in flight at most.
-        rpm: requests a minute at most, of all calls together that have the same limit for the same model; None for no
-            limit but what the server says: limits that its responses' headers tell are kept anyway.
-        tpm: tokens a minute at most, likewise: by estimate of prompt and answer, then as the server counts.
-        context_window: the tokens that the model reads and writes in one request, for a model that litellm's table does
-            not hold.
+        concurrency: the most requests of a call in flight.
+        rpm: the most requests per minute, of all calls together that have the same limit for the same model; None for
+            no limit of your own. Limits in the headers of the server's responses are always kept.
+        tpm: the most tokens per minute, likewise: first as estimated from prompt and answer, then as the server counts.
+        context_window: the tokens that the model reads and writes in one request, for a model that is not in litellm's
+            table.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
-            step is :data:`STEPS` or an operator; what is not named has ``lm``. A nearer layer that gives ``lm`` and no
-            ``lm_for`` means that model for all steps.
-        progress: whether long work shows a bar; None shows one where standard error is a terminal or a notebook.
+            step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
+            ``lm`` and no ``lm_for`` sets that model for all steps.
+        progress: whether long work shows a bar; None shows one if standard error is a terminal, and in a notebook.
     """
 
     lm: str | LM | None = None
@@ -87,7 +87,7 @@ class Settings:
     progress: bool | None = None
 
     def model(self, step: str | None = None) -> str | LM | None:
-        """The model of a step: that of ``lm_for`` where it has one, else ``lm``."""
+        """The model of a step: that of ``lm_for`` if it has one, else ``lm``."""
         return self.lm if step is None or self.lm_for is None else self.lm_for.get(step, self.lm)
 
 
@@ -113,13 +113,13 @@ class CallSettings(ModelSettings, total=False):
 
 
 class SearchSettings(CallSettings, total=False):
-    """Those of a call that embeds texts, too."""
+    """The settings of a call that also embeds texts."""
 
     embedder: str | os.PathLike[str] | Embedder | None
 
 
 class AnySettings(SearchSettings, total=False):
-    """All of them: what :func:`configure` and :func:`context` take."""
+    """All settings: those that :func:`configure` and :func:`context` take."""
 
     corpus: Corpus | None
 
@@ -168,52 +168,55 @@ def _are_models(value: Any) -> bool:
     )
 
 
-# What a value must be, and how that is said; None is let through but where Settings has no None.
+# What a value must be, and the message for it; None is accepted unless Settings has no None for it.
 _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "lm": (
         _is_model,
-        "a model is a name as 'openai/gpt-4o-mini', 'replay:STORE', or a tagframe.lm.LM",
+        "a model must be a name such as 'openai/gpt-4o-mini', 'replay:STORE', or a tagframe.lm.LM",
     ),
-    "api_base": (_is_text, "api_base is a URL as 'http://localhost:8000/v1'"),
-    "api_key": (_is_text, "api_key is a text"),
+    "api_base": (_is_text, "api_base must be a URL such as 'http://localhost:8000/v1'"),
+    "api_key": (_is_text, "api_key must be a text"),
     "embedder": (
         lambda value: _is_path(value) or (hasattr(value, "encode") and not isinstance(value, str)),
-        "embedder is a model's name, a folder, or an object with encode(texts)",
+        "embedder must be a model's name, a folder, or an object with encode(texts)",
     ),
     "corpus": (
         lambda value: hasattr(value, "profiles"),
-        "corpus is a tagframe.Corpus, as tagframe.open_corpus(…) gives it",
+        "corpus must be a tagframe.Corpus, which tagframe.open_corpus(…) returns",
     ),
     "store": (
         _is_path,
-        "store is a file, 'default' for the one in the cache folder, or None for no store",
+        "store must be a file, 'default' for the one in the cache folder, or None for no store",
     ),
-    "budget": (_is_budget, "budget is a number of dollars, 0 or more, or tagframe.lm.Budget(calls=…, tokens=…)"),
-    "concurrency": (_is_count, "concurrency is the number of requests in flight, at least 1"),
-    "rpm": (_is_rate, "rpm is the requests a minute, above 0, or None for no limit"),
-    "tpm": (_is_rate, "tpm is the tokens a minute, above 0, or None for no limit"),
-    "context_window": (_is_count, "context_window is a number of tokens, at least 1"),
+    "budget": (_is_budget, "budget must be a number of dollars, 0 or more, or tagframe.lm.Budget(calls=…, tokens=…)"),
+    "concurrency": (_is_count, "concurrency must be the number of requests in flight, at least 1"),
+    "rpm": (_is_rate, "rpm must be a number of requests per minute above 0, or None for no limit"),
+    "tpm": (_is_rate, "tpm must be a number of tokens per minute above 0, or None for no limit"),
+    "context_window": (_is_count, "context_window must be a number of tokens, at least 1"),
     "lm_for": (
         _are_models,
-        f"lm_for holds a model (a name, or a tagframe.lm.LM) for steps of {', '.join(map(repr, STEPS))} and operators"
-        " as 'sem_filter'",
+        f"lm_for must map steps ({', '.join(map(repr, STEPS))}) and operators such as 'sem_filter' to models (a name, "
+        "or a tagframe.lm.LM)",
     ),
-    "progress": (lambda value: isinstance(value, bool), "progress is True, False, or None for bars where they show"),
+    "progress": (
+        lambda value: isinstance(value, bool),
+        "progress must be True, False, or None for bars in a terminal or a notebook",
+    ),
 }
 
 
 def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with a number as budget made an account.
+    """The settings, checked; a number as budget becomes an account.
 
     Raises:
-        InvalidArgument: for an unknown setting, or a value that is none.
+        InvalidArgument: for an unknown setting, or a wrong value.
     """
     given = dict(changes)
     for name, value in given.items():
         if name not in NAMES:
             raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
-            raise InvalidArgument("lm_for names 'sem_filters', which is sem_filter, which takes a list of claims, now")
+            raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, says = _VALUES[name]
         if (value is None and name == "concurrency") or (value is not None and not fits(value)):
             shown = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
@@ -227,14 +230,14 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
 def configure(**changes: Unpack[AnySettings]) -> None:
     """Set settings for the whole process; see :class:`Settings` for their names.
 
-    What is not named stays as it was. ``configure(lm=None)`` takes a value back to "not set".
+    Other settings stay unchanged. ``configure(lm=None)`` resets a value to "not set".
 
     >>> import tagframe as tf
     >>> tf.configure(lm="openai/gpt-4o-mini", concurrency=16)
     >>> tf.configure(lm=None, concurrency=64)
 
     Raises:
-        InvalidArgument: for an unknown setting, or a value that is none.
+        InvalidArgument: for an unknown setting, or a wrong value.
     """
     given = checked(changes)
     _refuse_connection(given, {**_process, **given}.get("lm"))
@@ -242,7 +245,7 @@ def configure(**changes: Unpack[AnySettings]) -> None:
 
 
 def forget() -> None:
-    """Forget what this process was told by :func:`configure`, as a process that begins."""
+    """Forget what :func:`configure` has set, as in a new process."""
     _process.clear()
 
 
@@ -273,7 +276,7 @@ def of_call(
     """:func:`context` for one call of a function that takes settings beside its own keywords, and those in ``also``.
 
     Raises:
-        InvalidArgument: a keyword is neither; the message names both.
+        InvalidArgument: a keyword is neither; the message lists both.
     """
     for name in settings:
         if name not in NAMES:
@@ -299,7 +302,7 @@ def current(**overrides: Any) -> Settings:
 
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in force with these above them."""
+    """The settings in force, overridden by these."""
     values: dict[str, Any] = {
         name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
     }
@@ -310,7 +313,7 @@ def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with a nearer layer's over them, whose ``lm`` alone is that of all steps."""
+    """The values, overridden by those of a nearer place; its ``lm`` without ``lm_for`` is the model of all steps."""
     whole = {"lm_for": None} if "lm" in layer else {}
     return {**values, **whole, **layer}
 
@@ -319,8 +322,8 @@ def _refuse_connection(given: Mapping[str, Any], lm: Any) -> None:
     connection = [name for name in ("api_base", "api_key") if given.get(name) is not None]
     if connection and not isinstance(lm, str | None):
         raise InvalidArgument(
-            f"{connection[0]} belongs to the connection that an LM object has already: LM(…, {connection[0]}=…), or"
-            " name the model"
+            f"{connection[0]} cannot be given beside an LM object, which has its own connection: use "
+            f"LM(…, {connection[0]}=…), or give the model by name"
         )
 
 
@@ -328,8 +331,8 @@ def require_corpus(given: Corpus | None = None) -> Corpus:
     """The corpus given, or the configured one.
 
     Raises:
-        NotConfigured: neither is there.
-        InvalidArgument: what is given is none, such as a path.
+        NotConfigured: there is neither.
+        InvalidArgument: what is given is not a corpus, but for example a path.
     """
     if given is not None:
         checked({"corpus": given})

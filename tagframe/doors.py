@@ -1,6 +1,6 @@
-"""Doors of higher rooms on the objects of lower ones, registered from above as ``df.tag`` is on a frame.
+"""Methods that higher rooms add to classes of lower ones ("doors"), as ``df.tag`` is added to frames.
 
-The lower room says that its class has doors, and knows none of them; the higher one says where a door leads::
+The lower room marks its class, and knows none of its doors; the higher one registers each door::
 
     @with_doors
     class Corpus: ...
@@ -8,7 +8,7 @@ The lower room says that its class has doors, and knows none of them; the higher
     register_door("Corpus", "retrieve_tables", "tagframe.accessor.corpus_doors")
 
 ``corpus.retrieve_tables`` is then the function of that name in that module, which is imported when it is first asked
-for. What type checkers are to see of it stands in the class, under ``TYPE_CHECKING``.
+for. Its signature for type checkers is in the class, under ``TYPE_CHECKING``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Door:
-    """A method whose function stands in a module that is not imported yet."""
+    """A method whose function is in a module that is not imported yet."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module, self._name = module, name
@@ -38,12 +38,12 @@ _classes: dict[str, type] = {}
 
 
 def register_door(owner: str, name: str, module: str) -> None:
-    """Have a class of ours a further method.
+    """Add a method to a class of ours.
 
     Args:
         owner: the name of the class.
         name: of the method, and of its function.
-        module: where the function stands; its first argument is the object.
+        module: where the function is; its first argument is the object.
     """
     door = _doors[owner][name] = Door(module, name)
     if owner in _classes:
@@ -51,7 +51,7 @@ def register_door(owner: str, name: str, module: str) -> None:
 
 
 def with_doors(owner: type[T]) -> type[T]:
-    """A class that has the doors that are registered under its name, before it was made and after."""
+    """Give a class the doors that are registered under its name, before and after it is made."""
     _classes[owner.__name__] = owner
     for name, door in _doors[owner.__name__].items():
         setattr(owner, name, door)
@@ -59,11 +59,11 @@ def with_doors(owner: type[T]) -> type[T]:
 
 
 def shown_as(function: Callable[..., Any], *without: str) -> Callable[[T], T]:
-    """A door with the keywords and the ``Args:`` of the function that it calls, below its own first lines.
+    """Give a door the keywords and the ``Args:`` of the function that it calls, below its own first lines.
 
     Args:
-        function: that it calls.
-        *without: parameters of the function that the door's object stands for, unless the door has them itself.
+        function: the one that it calls.
+        *without: parameters of the function that the door's object provides, unless the door has them itself.
     """
 
     def dressed(door: T) -> T:

@@ -1,7 +1,7 @@
 """Every error that tagframe raises, by the room that raises it.
 
-An error says the fact, the values and the way out. Each is a :class:`TagframeError`, and also the built-in
-class that a caller would have guessed (``KeyError``, ``ValueError``, …), so that ordinary ``except`` clauses work.
+An error says the fact, the values and the way out. Each is a :class:`TagframeError`, and also the built-in class that a
+caller expects (``KeyError``, ``ValueError``, …), so that ordinary ``except`` clauses work.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class TagframeError(Exception):
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An exception's own way calls the class with args, which is less than some of ours are made of; the error
-        # would then be lost on its way out of a worker process, and multiprocessing.Pool would wait for ever.
+        # The default calls the class with args, but some of our classes need more. Then the error would be lost on its
+        # way out of a worker process, and multiprocessing.Pool would wait forever.
         return _restored, (type(self), self.args, self.__dict__)
 
 
@@ -42,11 +42,11 @@ def _restored(kind: type[TagframeError], args: tuple[Any, ...], attributes: dict
 
 
 class InvalidArgument(TagframeError, ValueError):
-    """An argument that cannot be used as it is."""
+    """An argument has a wrong value."""
 
 
 class NameUnknown(TagframeError, AttributeError):
-    """A name that tagframe, or a frame's ``.tag``, does not have."""
+    """tagframe, or a frame's ``.tag``, has no such name."""
 
 
 def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
@@ -64,14 +64,14 @@ def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
 
 
 class FactUnknown(TagframeError, AttributeError):
-    """Something is asked of a frame that it does not know of itself, as the merge report of one that is no merge.
+    """A frame does not have a requested fact, for example the merge report if it is not the result of a merge.
 
-    An ``AttributeError``, so that ``hasattr(frame.tag, "merge_report")`` is an answer.
+    An ``AttributeError``, so that ``hasattr(frame.tag, "merge_report")`` works.
     """
 
 
 class RowsChanged(FactUnknown):
-    """A fact names rows that the frame does not have any more, or has in another order."""
+    """A fact names rows that the frame no longer has, or has in another order."""
 
 
 # --- corpus -------------------------------------------------------------------------------------------------------
@@ -94,11 +94,11 @@ class UnreadableTable(CorpusError, ValueError):
 
 
 class ServerGone(CorpusError, ConnectionError):
-    """The server that holds the tables cannot be reached, or went away while it was asked."""
+    """The server that holds the tables cannot be reached, or the connection was lost."""
 
 
 class UnreadableCatalogue(CorpusError, ValueError):
-    """A catalogue file is not one of ours, is of another version, or is damaged."""
+    """A catalogue file was not written by tagframe, is of another version, or is damaged."""
 
 
 class OtherVersion(CorpusError, ValueError):
@@ -106,7 +106,7 @@ class OtherVersion(CorpusError, ValueError):
 
 
 class UnreadableFacts(CorpusError, ValueError):
-    """What a user told of data, such as which columns are hidden, cannot be read: the data is not opened."""
+    """What a user told tagframe about data, such as hidden columns, cannot be read: the data is not opened."""
 
 
 class UnreadStatement(CorpusError, ValueError):
@@ -122,11 +122,11 @@ class ColumnNotFound(TagframeError, KeyError):
 
 
 class HiddenColumn(TagframeError, PermissionError):
-    """The column's user has hidden it with ``corpus.hide``: its cells are not read."""
+    """The column was hidden with ``corpus.hide``: its cells are not read."""
 
 
 class FileNotAllowed(TagframeError, PermissionError):
-    """An agent would write a file where none was allowed, or over one that is there."""
+    """An agent tried to write a file where that is not allowed, or over an existing one."""
 
 
 class UnreadableTableWarning(UserWarning):
@@ -134,15 +134,15 @@ class UnreadableTableWarning(UserWarning):
 
 
 class NumbersAsTextWarning(UserWarning):
-    """Numbers of a CSV file are written in a way that has to be told, and are read as text."""
+    """Numbers of a CSV file are read as text, because the way they are written has to be given."""
 
 
 class CatalogueWarning(UserWarning):
-    """A catalogue could not be used as asked; what it would have kept is in memory only."""
+    """A catalogue could not be used as asked; its content is in memory only."""
 
 
 class UnclearViewWarning(UserWarning):
-    """A view may show cells of a hidden column, and its database does not tell what it reads."""
+    """A view may show cells of a hidden column, and its database does not say what the view reads."""
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -157,11 +157,11 @@ class MissingExtra(TagframeError, ImportError):
 
 
 class EmbedderNotFound(TagframeError, OSError):
-    """An embedding model is not there, cannot be reached, or its files are not what they should be."""
+    """An embedding model does not exist, cannot be reached, or its files are not the expected ones."""
 
 
 class EmbedderWarning(UserWarning):
-    """No embedding model can be had; retrieval goes on without one."""
+    """No embedding model is available; retrieval continues without one."""
 
 
 # --- questions and tables -----------------------------------------------------------------------------------------
@@ -204,18 +204,18 @@ class RowsLost(JoinError, ValueError):
 
 
 class InexactKeys(JoinError, ValueError):
-    """Keys were rounded before they came here: floats so large that unlike integers look alike."""
+    """Keys were rounded before they reached tagframe: floats so large that different integers look equal."""
 
 
 class WayNotPossible(JoinError, ValueError):
-    """The merge cannot run where ``by=`` says: no engine holds all tables, or it might answer otherwise than pandas."""
+    """The merge cannot run where ``by=`` says: no engine holds all tables, or its result may differ from pandas'."""
 
 
 class AmbiguousJoin(JoinError, ValueError):
-    """Tables join in several ways, each as sure as the others.
+    """Tables join in several ways that are equally likely.
 
     Attributes:
-        plans: those ways, the one first that would have been taken.
+        plans: those ways; the first is the one that would have been used.
     """
 
     def __init__(self, message: str, plans: Sequence[JoinPlan]) -> None:
@@ -224,11 +224,11 @@ class AmbiguousJoin(JoinError, ValueError):
 
 
 class AmbiguousJoinWarning(UserWarning):
-    """A merge took one of several ways to join that are as sure as each other."""
+    """A merge used one of several equally likely ways to join."""
 
 
 class CoercedKeysWarning(UserWarning):
-    """Rows of a merge match only where text is read otherwise than it is written: "007" as 7, " Prague" as "prague"."""
+    """Some rows of a merge match only because text was converted: "007" to 7, " Prague" to "prague"."""
 
 
 class RowsLostWarning(UserWarning):
@@ -236,7 +236,7 @@ class RowsLostWarning(UserWarning):
 
 
 class DoubtfulJoinWarning(UserWarning):
-    """A merge follows an inferred key that is hardly one."""
+    """A merge uses an inferred key of low confidence."""
 
 
 class RowsMultipliedWarning(UserWarning):
@@ -244,11 +244,11 @@ class RowsMultipliedWarning(UserWarning):
 
 
 class TablesStackedWarning(UserWarning):
-    """A merge stacked tables of one shape, of which only one was asked for."""
+    """A merge stacked tables of one shape although only one was asked for."""
 
 
 class TableLeftOutWarning(UserWarning):
-    """A merge left out a table that is hardly needed and would only have repeated rows."""
+    """A merge left out a table that is probably not needed and would only have repeated rows."""
 
 
 # --- language models ----------------------------------------------------------------------------------------------
@@ -264,9 +264,9 @@ class LMRequestFailed(LMError):
     Attributes:
         status: the HTTP status, or None where no response came.
         retry_after: the seconds that the server asked to wait, or None.
-        limits: what it said of its limits (:class:`tagframe.lm.quota.ServerLimits`), or None.
+        limits: the limits that it stated (:class:`tagframe.lm.quota.ServerLimits`), or None.
         retryable: whether the same request may succeed later; such a request has been retried before this is seen.
-        stops_run: whether every other request would fail alike, so that no more were sent.
+        stops_run: whether every other request would fail in the same way, so that no more were sent.
     """
 
     retryable = False
@@ -289,7 +289,7 @@ class AuthenticationFailed(LMRequestFailed):
 
 
 class ModelNotFound(LMRequestFailed):
-    """The server knows no such model, or is no such server (404)."""
+    """The server does not know the model, or the address is not one of a model server (404)."""
 
     stops_run = True
 
@@ -329,7 +329,7 @@ class ConnectionFailed(LMRequestFailed, ConnectionError):
 
 
 class MalformedResponse(LMRequestFailed):
-    """The server answered with something that is no chat completion, or with no text."""
+    """The server's answer is not a chat completion, or has no text."""
 
     retryable = True
 
@@ -345,23 +345,23 @@ class AnswerWithheld(LMRequestFailed):
 
 
 class RunStopped(LMError):
-    """Not sent: an earlier request failed in a way that every other would too; that failure is the cause."""
+    """Not sent: an earlier request failed, and every other would fail in the same way; that failure is the cause."""
 
 
 class BudgetExceeded(LMError):
-    """Not sent: the call would pass the budget."""
+    """Not sent: the call would exceed the budget."""
 
 
 class NotAStore(LMError, ValueError):
-    """A file of another program, or of another version, given as the response store."""
+    """The file given as the response store is of another program, or of another version."""
 
 
 class DamagedStore(NotAStore):
-    """A response store whose file is damaged."""
+    """The file of a response store is damaged."""
 
 
 class StoreWarning(UserWarning):
-    """The response store cannot be used; work goes on without it, and nothing is stored."""
+    """The response store cannot be used; work continues without it, and nothing is stored."""
 
 
 class AnswerRejected(LMError, ValueError):
@@ -369,11 +369,11 @@ class AnswerRejected(LMError, ValueError):
 
 
 class AnswerCut(AnswerRejected):
-    """The answer was cut off at its limit of tokens: half an answer is none, and is not stored."""
+    """The answer was cut off at its limit of tokens; it is not used and not stored."""
 
 
 class NotKnown(LMError, LookupError):
-    """The model says that it does not know the fact that it is asked for."""
+    """The model says that it does not know the requested fact."""
 
 
 class NotStored(LMError, LookupError):
@@ -388,7 +388,7 @@ class ReplayMiss(LMError, LookupError):
 
 
 class BlockingWarning(UserWarning):
-    """A call holds up a running event loop; its awaited form does not."""
+    """A call blocks a running event loop; its awaited form does not."""
 
 
 class RowsFailed(TagframeError):
@@ -405,12 +405,12 @@ class RowsFailed(TagframeError):
         self.failures = list(failures)
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: what failed is a row, and no line of ours says more of it."""
+        """What a notebook shows: a row failed, so a traceback through tagframe would not help."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended an operator; what was answered is kept.
+    """Ctrl-C ended an operator; finished answers are kept.
 
     Attributes:
         frame: the part that was finished, as ``on_error="keep"`` would have returned it; None where there is none yet.
@@ -425,11 +425,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class PartitionChanged(TagframeError, RuntimeError):
-    """A partition of a Dask frame has other rows than when they were asked about."""
+    """A partition of a Dask frame has other rows than when the model was asked about them."""
 
 
 class UnsureWarning(UserWarning):
-    """An operator left out rows of which the model could not say what was asked."""
+    """An operator left out rows for which the model was unsure."""
 
 
 class TooManyRowsWarning(UserWarning):
@@ -437,14 +437,14 @@ class TooManyRowsWarning(UserWarning):
 
 
 class DoubtWarning(UserWarning):
-    """Something speaks against an answer."""
+    """There is a reason to doubt an answer."""
 
 
 class DoubtedAnswer(TagframeError, RuntimeError):
-    """Something speaks against an answer, and ``on_doubt="raise"`` wants none that is doubted.
+    """There is a reason to doubt an answer, and ``on_doubt="raise"`` was given.
 
     Attributes:
-        answer: with what speaks against it in its ``doubts``.
+        answer: with the reasons in its ``doubts``.
     """
 
     def __init__(self, message: str, answer: Answer) -> None:
@@ -453,11 +453,11 @@ class DoubtedAnswer(TagframeError, RuntimeError):
 
 
 class UnsafeSQL(TagframeError, ValueError):
-    """A statement that is not one plain read of the corpus' tables."""
+    """A statement is not one plain read of the corpus' tables."""
 
 
 class SQLFailed(TagframeError, RuntimeError):
-    """A permitted statement did not run, or passed its limits."""
+    """A permitted statement did not run, or exceeded its limits."""
 
 
 _SCHEMES = re.compile(
@@ -467,7 +467,7 @@ _SCHEMES = re.compile(
 
 
 _BETWEEN = frozenset({"tagframe", "asyncio", "concurrent", "contextlib", "functools", "pandas", "threading"})
-"""Packages whose lines are not the user's: ours, and what stands between ours and his."""
+"""Packages whose code is not the user's: ours, and what is between ours and the user's."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -479,10 +479,10 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def shown_path(source: object) -> str:
-    """A path as messages show it; what may be a mistyped URL is not shown, as it may hold a server's password.
+    """A path as messages show it; a possibly mistyped URL is not shown, because it may have a server's password.
 
-    >>> print(shown_path("data/loans.csv"), shown_path("postgresql:/ada:secret@host/bank"))
-    'data/loans.csv' (not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)
+    >>> print(shown_path("data/loan.csv"), shown_path("postgresql:/ada:secret@host/bank"))
+    'data/loan.csv' (not shown: it may be a server's URL with a password, like postgresql://user:password@host/database)
     """
     text = str(source)
     if (
@@ -491,12 +491,12 @@ def shown_path(source: object) -> str:
         or ("@" in text and ":" in text)
         or "password" in text.lower()
     ):
-        return "(not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)"
+        return "(not shown: it may be a server's URL with a password, like postgresql://user:password@host/database)"
     return repr(text)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """A number with its noun, for messages; ``nouns`` where the plural is not the noun with an s.
+    """A number with its noun, for messages; ``nouns`` if the plural is not the noun with an s.
 
     >>> counted(1, "row"), counted(2000, "row"), counted(0, "row matches", "rows match")
     ('1 row', '2,000 rows', '0 rows match')

@@ -1,4 +1,4 @@
-"""What tagframe keeps on this machine: where it is, how large it is, and how to be rid of it."""
+"""What tagframe keeps on this machine: where it is, how large it is, and how to remove it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import platformdirs
 
 from tagframe.errors import InvalidArgument, did_you_mean
 
+_TOLD = "facts"
 _WHAT = {
     "catalogues": "profiles and vectors of the tables that were opened, with samples of their cells",
-    "rows": "vectors of rows, for sem_search and its like",
-    "responses.db": "answers of models, which were paid for; `tagframe lm purge` removes some of them",
+    "rows": "vectors of rows, for sem_search and similar operators",
+    "responses.db": "answers of models, which cost money; `tagframe lm purge` removes some of them",
     "encoders": "the encoder's files",
+    _TOLD: "what you told tagframe about your data, such as hidden columns",
 }
-_TOLD = "facts"
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ class Kept:
     """A file or folder of ours.
 
     Attributes:
-        name: what it is called.
+        name: of the file or folder.
         place: its path.
-        bytes, files: how large it is, and of how many files.
-        what: is in it.
+        bytes, files: its size, and how many files it has.
+        what: what is in it.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Kept:
 
 
 def kept_files() -> list[Kept]:
-    """What lies in the user's cache folder and, of what the user told of data, in the folder for data."""
+    """What is in the user's cache folder, and in the data folder what the user told tagframe about data."""
     cache, data = platformdirs.user_cache_path("tagframe"), platformdirs.user_data_path("tagframe")
     paths = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
     found = []
@@ -46,8 +47,8 @@ def kept_files() -> list[Kept]:
         if path.name.endswith(("-wal", "-shm", "-journal")):
             continue  # of the database whose name they begin with
         files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path, *_beside(path)]
-        what = "what was told of the data, such as hidden columns" if path.name == _TOLD else _WHAT.get(path.name, "")
-        found.append(Kept(path.name, path, sum(file.stat().st_size for file in files), len(files), what))
+        size = sum(file.stat().st_size for file in files)
+        found.append(Kept(path.name, path, size, len(files), _WHAT.get(path.name, "")))
     return found
 
 
@@ -55,7 +56,7 @@ def remove_kept(name: str) -> None:
     """Remove a file or folder that :func:`kept_files` lists.
 
     Raises:
-        InvalidArgument: nothing is called so, or it cannot be made again: it is what the user told.
+        InvalidArgument: nothing has this name, or it cannot be made again, because the user provided it.
         OSError: it cannot be removed.
     """
     held = {one.name: one.place for one in kept_files()}
@@ -63,8 +64,8 @@ def remove_kept(name: str) -> None:
         raise InvalidArgument(f"nothing called {name!r} is kept: {did_you_mean(name, held)}")
     if name == _TOLD:
         raise InvalidArgument(
-            f"{held[name]} holds what was told of the data: without it, hidden columns are shown again. Whoever wants "
-            "that removes the folder by hand"
+            f"{held[name]} holds what you told tagframe about your data. Without it, hidden columns are shown again. "
+            "To remove it anyway, delete the folder by hand"
         )
     if held[name].is_dir():
         shutil.rmtree(held[name])

@@ -1,4 +1,4 @@
-"""One rule for bars: whether long work shows one, and how it looks."""
+"""Progress bars: whether long work shows one, and how it looks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tagframe.quiet import quiet
 T = TypeVar("T")
 
 PATIENCE = 0.8
-"""Seconds of local work before a bar comes up that nobody asked for: within the first."""
+"""Seconds of local work before a bar appears that was not asked for: less than one."""
 
 
 _tell: ContextVar[Callable[[str], None] | None] = ContextVar("tagframe_tell", default=None)
@@ -24,7 +24,7 @@ _tell: ContextVar[Callable[[str], None] | None] = ContextVar("tagframe_tell", de
 
 @contextmanager
 def told_to(tell: Callable[[str], None]) -> Iterator[None]:
-    """A block whose long work says to a function what it is at, in a sentence, with a bar or without."""
+    """A block whose long work tells a function its state, in a sentence, with a bar or without."""
     token = _tell.set(tell)
     try:
         yield
@@ -35,7 +35,7 @@ def told_to(tell: Callable[[str], None]) -> Iterator[None]:
 def is_wanted(progress: bool | None = None) -> bool:
     """Whether a bar is shown; None follows the setting of that name.
 
-    Where that is None too, one is shown where standard error is a terminal, and in a notebook.
+    If that is None too, one is shown if standard error is a terminal, and in a notebook.
     """
     progress = current().progress if progress is None else progress
     if progress is not None:
@@ -44,7 +44,7 @@ def is_wanted(progress: bool | None = None) -> bool:
 
 
 def new_bar(total: int, description: str, unit: str, **options: Any) -> Any:
-    """A tqdm bar, made for a terminal or a notebook as it may be."""
+    """A tqdm bar, for a terminal or a notebook."""
     with quiet():  # tqdm.auto warns in a notebook without ipywidgets
         from tqdm.auto import tqdm
     return tqdm(total=total, desc=description or None, unit=unit, dynamic_ncols=True, **options)
@@ -58,14 +58,13 @@ def shown(
     progress: bool | None = None,
     **options: Any,
 ) -> Generator[T, None, None]:
-    """What is worked through, with a bar where one is wanted.
+    """The items of the work, with a bar if one is wanted.
 
-    A bar that was not asked for by True comes up after :data:`PATIENCE` seconds only, and then whether or not a first
-    unit is done.
+    A bar that was not asked for with True appears only after :data:`PATIENCE` seconds, even if no unit is done by then.
 
     Args:
-        work: pairs of how many units something is, and the thing.
-        total: units of all of them.
+        work: pairs of a number of units and an item.
+        total: the units of all items.
         description: what is done.
         unit: what is counted.
         progress: as for :func:`is_wanted`.
@@ -103,7 +102,7 @@ def _telling(
 
 @contextmanager
 def waiting(description: str) -> Iterator[None]:
-    """For a block of work that has no units: what it is that is waited for, and no trace of it afterwards."""
+    """For a block of work that has no units: shows what is waited for, and removes it afterwards."""
     bar = shown([(1, None)], 1, description, "", leave=False, bar_format="{desc} … {elapsed}")
     with contextlib.closing(bar):
         next(bar)

@@ -23,12 +23,12 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def quiet(*loggers: str, **variables: str) -> Iterator[None]:
-    """Keep warnings, and what these loggers say below an error, off the user's screen, for the block only.
+    """Hide warnings, and what these loggers say below an error, for the block only.
 
-    A library may have to be told to be quiet by variables of the environment, too; these are as they were afterwards.
+    Some libraries are silenced by environment variables, too; these are restored afterwards.
 
-    All are the whole process': so it is for loading, which happens once, and such blocks take turns. (Two threads that
-    set and restored them side by side could leave them off for good.)
+    All of these belong to the whole process. So this is for loading, which happens once, and such blocks take turns.
+    (Two threads that set and restored them at the same time could leave them off forever.)
     """
     with _turn:
         levels = {name: logging.getLogger(name).level for name in loggers}

@@ -1,14 +1,13 @@
-"""What is known of a result frame: its merge report, its sources, what became of each row.
+"""What is known about a result frame: its merge report, its sources, the outcome of each row.
 
-Facts ride on a token in ``DataFrame.attrs``. pandas deep-copies ``attrs`` in every operation, and keeps them in
-``concat`` (pandas 3: also in ``merge``) where all inputs agree; the token is its own copy, so that a frame taken from
-another one (``query``, ``head``, ``sort_values``, a pickle) knows what is true *of the frame that it was taken from*.
-Tokens never change: to remember something more of a frame gives that frame a new one, and leaves those that it was
-taken from alone.
+Facts belong to a token in ``DataFrame.attrs``. pandas deep-copies ``attrs`` in every operation, and keeps them in
+``concat`` (pandas 3: also in ``merge``) if all inputs agree. The token is its own copy, so a frame taken from another
+one (``query``, ``head``, ``sort_values``, a pickle) has the facts *of the frame that it was taken from*. Tokens never
+change: a further fact gives a frame a new token, and the frames that it was taken from keep theirs.
 
 Some facts name the rows of the result by position or label. ``attrs`` also survive ``describe()``, ``T`` and
-``reset_index(drop=True)``, after which such a fact would cite wrong rows; it is told only while the rows are what they
-were (:class:`_Witness`).
+``reset_index(drop=True)``, after which such a fact would name wrong rows; it is given only while the rows are unchanged
+(:class:`_Witness`).
 """
 
 from __future__ import annotations
@@ -50,18 +49,18 @@ class _Witness:
         return cls(frame.index, sample)
 
     def objection(self, frame: pd.DataFrame) -> str:
-        """Why the rows are not the same, or ""; columns that were added or dropped do not matter."""
+        """Why the rows are not the same, or ""; added or dropped columns do not matter."""
         if len(frame) != len(self.index):
-            return f"it had {len(self.index):,} rows then and has {len(frame):,} now"
+            return f"this one has {len(frame):,} rows instead of {len(self.index):,}"
         if not frame.index.equals(self.index):
-            return "its index is another now"
+            return "this one has another index"
         now = frame.iloc[_positions(len(frame))]
         for label in self.sample.columns.intersection(now.columns):
             then, cells = self.sample[label], now[label]
             if isinstance(then, pd.Series) and not then.equals(cells):
-                return f"the cells of its column {label!r} are others now, as after sorting"
+                return f"this one has other cells in column {label!r}, for example because it was sorted"
         if len(self.sample.columns) and not self.sample.columns.isin(now.columns).any():
-            return "none of its columns is left"
+            return "this one has none of its columns"
         return ""
 
 
@@ -72,7 +71,7 @@ def _positions(rows: int) -> list[int]:
 
 
 class _Token(str):
-    """Facts under a name of their own; a text, so that whatever writes ``attrs`` down can write it."""
+    """A unique name, with facts; a text, so that it can be written wherever ``attrs`` are written."""
 
     facts: Mapping[str, Any]
     row_facts: Mapping[str, tuple[_Witness, Any]]
@@ -103,7 +102,7 @@ class _Left:
     why: str
 
 
-_TOO_LARGE = _Left("were too large to go along in its pickle: they are known in the process that made the frame")
+_TOO_LARGE = _Left("were too large for its pickle; only the process that made the frame has them")
 
 
 def _packed(fact: Any) -> bytes | _Left:
@@ -142,15 +141,15 @@ def _token_of(frame: pd.DataFrame) -> _Token | None:
 
 
 def remember(frame: pd.DataFrame, **facts: Any) -> None:
-    """Keep facts that stay true of what is taken from ``frame``: how it was made, and what became of its input's rows.
+    """Keep facts that stay true for frames taken from ``frame``: how it was made, and the outcomes of its input's rows.
 
-    A name that is there already is replaced. The frame must be one that tagframe made: its ``attrs`` change.
+    A fact of the same name is replaced. The frame must be one that tagframe made, because its ``attrs`` change.
     """
     _renew(frame, facts, {})
 
 
 def remember_rows(frame: pd.DataFrame, **facts: Any) -> None:
-    """Keep facts that name rows of ``frame`` by position or label; they are told only while it has these rows."""
+    """Keep facts that name rows of ``frame`` by position or label; they are given only while it has these rows."""
     witness = _Witness.of(frame)
     _renew(frame, {}, {name: (witness, fact) for name, fact in facts.items()})
 
@@ -163,17 +162,17 @@ def _renew(frame: pd.DataFrame, facts: dict[str, Any], row_facts: dict[str, tupl
 
 
 def recall(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name of the frame, or of the one that it was taken from; None where there is none."""
+    """The fact of that name of the frame, or of the one that it was taken from; None if there is none."""
     token = _token_of(frame)
     fact = None if token is None else token.facts.get(name)
     return None if isinstance(fact, _Left) else fact
 
 
 def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name that names rows; None where there is none.
+    """The fact of that name that names rows; None if there is none.
 
     Raises:
-        RowsChanged: the frame does not have the rows any more that the fact names.
+        RowsChanged: the frame no longer has the rows that the fact names.
     """
     token = _token_of(frame)
     held = None if token is None else token.row_facts.get(name)
@@ -183,14 +182,14 @@ def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
     objection = witness.objection(frame)
     if objection:
         raise RowsChanged(
-            f"this frame has no {name} of its own: they name rows of the frame that it was taken from, and "
+            f"this frame has no {name} of its own: they belong to the rows of the frame that it was taken from, and "
             f"{objection}; read .tag.{name} of that frame"
         )
     return fact
 
 
 def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
-    """The fact of that name, whichever kind it is of.
+    """The fact of that name, of either kind.
 
     Args:
         frame: a result.
@@ -210,7 +209,7 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
             raise FactUnknown(f"the {name} of this frame {held.why}")
     if fact is None:
         raise FactUnknown(
-            f"this frame has no {name}: it did not come from {maker}, or from an operation that keeps no attrs "
-            "(merge or concat with other frames); read it of the frame that did"
+            f"this frame has no {name}: it does not come from {maker}, or an operation in between dropped its attrs "
+            f"(merge or concat with other frames); read it from the frame that {maker} returned"
         )
     return fact

@@ -1,4 +1,4 @@
-"""Work that is stopped where nobody waits for it any more, as where a task that awaited it is cancelled."""
+"""Stops work that nobody waits for any more, for example after the task that awaited it was cancelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Stopped(Exception):
 
 
 class Stopping:
-    """What is under way on somebody's behalf, from whichever threads."""
+    """The running work of one caller, in any threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,7 +21,7 @@ class Stopping:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Stop what is under way, and whatever would be begun later."""
+        """Stop the running work, and whatever is begun later."""
         with self._lock:
             self._is_stopped = True
             under_way = list(self._under_way.values())
@@ -31,7 +31,7 @@ class Stopping:
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """A block, and the threads to which its context is handed on: what runs there is stopped by :meth:`stop`."""
+        """A block, and the threads that get its context: what runs there is stopped by :meth:`stop`."""
         token = _here.set(self)
         try:
             yield
@@ -40,7 +40,7 @@ class Stopping:
 
     @contextmanager
     def under_way(self, stop: Callable[[], object]) -> Iterator[None]:
-        """A block that ``stop``, called from another thread, ends by an error; :class:`Stopped` stands in its place.
+        """A block that ``stop``, called from another thread, ends with an error; it becomes :class:`Stopped`.
 
         Raises:
             Stopped: it was stopped, or would have been.

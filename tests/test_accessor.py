@@ -44,7 +44,7 @@ def test_outcomes_belong_to_the_result(live, words):
     result = words.tag.sem_filter("{word} is short")
     assert result.tag.outcomes["outcome"].tolist() == ["yes", "no", "no", "yes"]
     assert result.head(1).tag.outcomes.equals(result.tag.outcomes), "they are of the input's rows"
-    with pytest.raises(FactUnknown, match="did not come from an operator"):
+    with pytest.raises(FactUnknown, match="does not come from an operator"):
         _ = words.tag.outcomes
 
 
@@ -180,7 +180,7 @@ def test_a_merge_report_is_of_the_merged_frame_and_of_what_is_taken_from_it(fest
     taken = merged.query("year > 1900").sort_values("year").head(3)
     assert taken.tag.merge_report == merged.tag.merge_report
     assert "this frame has 3 of them" in repr(taken.tag.merge_report)
-    with pytest.raises(FactUnknown, match=r"no merge_report: it did not come from merge\(\)"):
+    with pytest.raises(FactUnknown, match=r"no merge_report: it does not come from merge\(\)"):
         _ = pd.DataFrame({"a": [1]}).tag.merge_report
 
 

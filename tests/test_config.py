@@ -134,7 +134,7 @@ def test_none_is_a_value_of_a_call_as_of_a_context():
 
 def test_a_connection_is_of_a_name_not_of_an_object():
     model = LM("openai/x", api_base="http://here/v1")
-    with pytest.raises(InvalidArgument, match="api_base belongs to the connection"):
+    with pytest.raises(InvalidArgument, match="api_base cannot be given beside an LM object"):
         tf.configure(lm=model, api_base="http://there/v1")
 
     def in_context(**given: object) -> None:
@@ -143,7 +143,7 @@ def test_a_connection_is_of_a_name_not_of_an_object():
 
     with tf.context(lm=model):
         for settings in (in_context, config.current):
-            with pytest.raises(InvalidArgument, match="api_key belongs to the connection"):
+            with pytest.raises(InvalidArgument, match="api_key cannot be given beside an LM object"):
                 settings(api_key="sk-other")
             settings(api_key=None)
             settings(lm="openai/x", api_key="sk-other")

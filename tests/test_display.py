@@ -221,7 +221,7 @@ def test_a_plan_shows_the_graph_and_the_other_ways():
     assert "<svg" in page
     assert "1 other way to join" in page
     assert "game.away_team_id = team.id instead of game.home_team_id = team.id" in page
-    assert "sure: how sure the key is" in page
+    assert "sure: the confidence in the key" in page
 
 
 @pytest.mark.slow

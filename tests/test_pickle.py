@@ -89,7 +89,7 @@ def test_one_row_of_a_large_frame_is_small(live: Server):
     row = judged.head(1)
     assert len(pickle.dumps(row)) < 20_000
     assert again(row)["n"].tolist() == [0]
-    with pytest.raises(FactUnknown, match="too large to go along in its pickle"):
+    with pytest.raises(FactUnknown, match="too large for its pickle"):
         _ = again(row).tag.outcomes
     assert len(judged.tag.outcomes) == 200_000
 
@@ -123,7 +123,7 @@ def test_a_password_is_read_where_it_is_needed(monkeypatch: pytest.MonkeyPatch):
     passwords.forget()
     monkeypatch.setenv("SHOP_PASSWORD", "a new one")
     assert "a new one" in pickle.loads(data).conninfo
-    with pytest.raises(InvalidArgument, match="names a user and no password"):
+    with pytest.raises(InvalidArgument, match="a user and without a password"):
         passwords.with_password("postgresql://ann:x@db.example.org/shop", "SHOP_PASSWORD")
     with pytest.raises(NotConfigured, match=r"\$NOWHERE"):
         passwords.with_password("postgresql://ann@db.example.org/shop", "NOWHERE")

@@ -149,9 +149,9 @@ def test_no_letter_is_lost_where_lines_are_broken(text: str):
 
 
 def test_the_legend_says_what_each_sign_means(make: Callable[..., Any]):
-    assert "n:1: many rows on the left have one and the same on the right" in make("n:1")
-    assert "1:n: a row on the left has many on the right, and is repeated" in make("1:n")
-    assert "n:n: rows of either side have many on the other" in make("n:n")
+    assert "n:1: several rows on the left can share one row on the right" in make("n:1")
+    assert "1:n: a row on the left can have several partners, and is then repeated" in make("1:n")
+    assert "n:n: rows on both sides can have several partners" in make("n:n")
 
 
 @pytest.fixture

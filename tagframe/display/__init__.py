@@ -1,7 +1,7 @@
-"""What results look like: in a notebook HTML with inline SVG, in a terminal text.
+"""How results are shown: HTML with inline SVG in a notebook, text in a terminal.
 
-No script, no network, no fixed colours: lines and text take the colour of the page's text, so that they are readable
-on light and dark themes alike. The functions are called with results and import none of their classes.
+No script, no network, no fixed colours: lines and text have the colour of the page's text, so they are readable on
+light and dark themes. The functions are called with results and import none of their classes.
 """
 
 from tagframe.display.answer_view import answer_html, answer_text

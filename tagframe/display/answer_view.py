@@ -1,4 +1,4 @@
-"""What an answer looks like."""
+"""How an answer is shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def answer_text(answer: Answer) -> str:
     lines += [f"values:   {answer.values!r}"] if answer.values else []
     lines += [f"assumed:  {one}" for one in answer.assumptions]
     lines += [f"doubt:    {one}" for one in answer.doubts]
-    lines += [f"tables:   these and no others at {answer.confidence:.0%}"] if answer.confidence is not None else []
+    lines += [f"tables:   exactly these: {answer.confidence:.0%} likely"] if answer.confidence is not None else []
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
     for position, step in enumerate(answer.steps):
         lines.append(str(step))
@@ -41,11 +41,11 @@ def _stages(answer: Answer) -> list[str]:
 
 
 def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
-    """An answer in a notebook: the text, the query with its words told apart, the rows, how its tables join.
+    """An answer in a notebook: the text, the highlighted query, the rows, and how its tables join.
 
     Args:
         answer: what is shown.
-        plan: how the tables of its query join, or None where there is one only, or none.
+        plan: how the tables of its query join, or None if there are fewer than two tables.
     """
     parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
@@ -57,10 +57,8 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     names = [escaped(str(name)) for name in shown.columns]
     cells = [[escaped(str(cell)) for cell in row] for row in shown.itertuples(index=False)]
     parts.append(table(names, cells, words=set(names)) if names else "")
-    sure = "" if answer.confidence is None else f", these tables at {answer.confidence:.0%}"
-    parts.append(
-        small(answer.made_of + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
-    )
+    sure = "" if answer.confidence is None else f", exactly these tables: {answer.confidence:.0%} likely"
+    parts.append(small(answer.made_of + sure + ("" if len(shown) == len(answer.rows) else f", first {_ROWS} shown")))
     if plan is not None and plan.steps:
         parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
     parts.append(small("; ".join(map(str, answer.steps))))
@@ -68,7 +66,7 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """A text whose line breaks stay."""
+    """An escaped text that keeps its line breaks."""
     return "\n".join(escaped(line) for line in text.splitlines())
 
 

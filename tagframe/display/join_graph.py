@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tagframe.merging import MergeReport
 
 _BEND = 40
-"""The width in which a line finds its height; from there it runs straight, with its labels, to the table."""
+"""The width in which a line bends to its height; after that it runs straight to the table, with its labels."""
 _LABEL = 92
 _GAP_Y = 22
 DOUBTFUL = 0.5
@@ -58,10 +58,10 @@ def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: Joi
     """The plan as SVG: tables as boxes with their key columns, steps as lines with cardinality and match share.
 
     Args:
-        plan: the start table stands on the left, what is joined to it on its right.
-        report: of a merge along the plan; with it, each line says what share of the rows matched, else how sure the
-            key is. Dashed lines are keys that are less likely than not, dashed boxes bridge tables.
-        beside: another plan over the same tables; the lines that it does not have are drawn heavy.
+        plan: the start table is on the left, the tables joined to it are on its right.
+        report: of a merge along the plan. With it, each line shows the share of rows that matched; without it, the
+            confidence in the key. Dashed lines are low-confidence keys; dashed boxes are bridge tables.
+        beside: another plan over the same tables; lines that it lacks are drawn heavy.
     """
     boxes = _boxes(plan)
     width, height = _position(boxes, plan.steps)
@@ -99,7 +99,8 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
 
 
 def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, float]:
-    """Give each table a band of its own with all that is joined to it, so that no lines cross; the picture's size.
+    """Give each table, with everything joined to it, a separate band, so that no lines cross; returns the picture's
+    size.
 
     The tables joined to one stand to its right, in the order of the columns that they are joined on.
     """
@@ -182,7 +183,7 @@ def _box(box: _Box) -> str:
 
 
 def shares_of(plan: JoinPlan, report: MergeReport | None) -> list[str]:
-    """What the line of each step says: the share of rows that matched, or how sure the key is."""
+    """The label of each step's line: the share of rows that matched, or the confidence in the key."""
     matched = {} if report is None else {(step.left, step.right): step for step in report.steps}
     shares = []
     for step in plan.steps:

@@ -11,7 +11,7 @@ LETTER = 7.3
 LINE = 18
 PAD = 10
 _LONGEST = 28
-"""Letters of a name that are shown; the whole of it is in the tooltip."""
+"""How many letters of a name are shown; the tooltip has the whole name."""
 
 
 def page(inner: str) -> str:
@@ -43,7 +43,8 @@ def small(text: str) -> str:
 def svg(width: float, height: float, title: str, inner: str, *, least: float = 0.75) -> str:
     """A picture in the colour of the page's text.
 
-    A wide one shrinks to the page, to ``least`` of its width at most, below which it cannot be read; then it scrolls.
+    A wide picture shrinks to the page, but not below ``least`` of its width, where it would be unreadable: then it
+    scrolls.
     """
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '
@@ -64,7 +65,7 @@ def svg_text(
     weight: str = "normal",
     opacity: float = 1.0,
 ) -> str:
-    """A text in a picture, of which as much is shown as a box has room for."""
+    """A text in a picture, cut to the room of a box."""
     more = f' text-anchor="{anchor}"' if anchor != "start" else ""
     more += f' font-size="{size}"' if size != 12 else ""
     more += f' font-weight="{weight}"' if weight != "normal" else ""
@@ -73,14 +74,14 @@ def svg_text(
 
 
 def percent(share: float) -> str:
-    """Rounded, but 100% is all and 0% is none."""
+    """A share as a rounded percentage; only 1 is 100%, and only 0 is 0%."""
     if 0 < share < 0.005:
         return "<1%"
     return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 def short(text: str) -> str:
-    """As much of a text as a box has room for."""
+    """A text cut to the room of a box."""
     shown, used = "", 0
     for letter in text:
         used += width_of(letter)
@@ -91,12 +92,12 @@ def short(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """In letters of a fixed-width font; Chinese, Japanese and Korean ones count twice."""
+    """The width of a text in letters of a fixed-width font; Chinese, Japanese and Korean letters count twice."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def escaped(text: str) -> str:
-    """Safe in HTML and in XML, which has no room for control characters and half surrogates."""
+    """A text escaped for HTML and XML, without control characters and lone surrogates, which XML forbids."""
     return escape("".join(letter if letter.isprintable() else " " for letter in text))
 
 

@@ -20,7 +20,7 @@ def plan_html(plan: JoinPlan) -> str:
 
 
 def report_html(report: MergeReport) -> str:
-    """A merge report in a notebook: its plan's graph, a row a step, and a sentence where rows were lost or changed."""
+    """A merge report in a notebook: its plan's graph, one row per step, and a sentence if rows were lost or changed."""
     graph = _plan(report.plan, report) if report.plan is not None and report.plan.steps else ""
     return page(graph + _report(report))
 
@@ -56,10 +56,10 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
 
 
 _SAID = {
-    "many-to-one": "many rows on the left have one and the same on the right",
-    "one-to-one": "each row has one partner at most",
-    "one-to-many": "a row on the left has many on the right, and is repeated",
-    "many-to-many": "rows of either side have many on the other, and both are repeated",
+    "many-to-one": "several rows on the left can share one row on the right",
+    "one-to-one": "each row has at most one partner",
+    "one-to-many": "a row on the left can have several partners, and is then repeated",
+    "many-to-many": "rows on both sides can have several partners, and are then repeated",
 }
 
 
@@ -77,9 +77,9 @@ def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
     if "match" in shares:
         signs.append("match: the share of rows that have a partner")
     if "sure" in shares:
-        signs.append("sure: how sure the key is")
+        signs.append("sure: the confidence in the key")
     if any(step.score < DOUBTFUL for step in plan.steps):
-        signs.append("dashed line: the key is less likely than not")
+        signs.append("dashed line: low-confidence key")
     if plan.bridges:
         signs.append("dashed box: a table that only connects the others")
     return small("; ".join(signs)) + "".join(small(line) for line in left_out_lines(plan))
@@ -93,7 +93,7 @@ def _alternatives(plan: JoinPlan) -> str:
         f"{join_graph(other, beside=plan)}</figure>"
         for other, text in zip(plan.alternatives, alternative_lines(plan), strict=True)
     )
-    legend = small("heavy line: where it is not the way above; plan.use(…) takes a join that is written as here")
+    legend = small("heavy line: differs from the plan above; plan.use(…) selects a join by the text shown here")
     return f"<details><summary>{other_ways(plan)}</summary>{legend}{figures}</details>"
 
 

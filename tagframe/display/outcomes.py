@@ -23,7 +23,7 @@ _SHADES = {
 """How dark each outcome is in the bar; failed ones are hatched."""
 _BAR, _BAR_HEIGHT = 560.0, 22.0
 _LEAST = 6.0
-"""Pixels that one row of a million has, so that it is seen."""
+"""The least width of an outcome in pixels, so that one row of a million is visible."""
 
 
 def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str] = ()) -> str:
@@ -31,7 +31,7 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str]
 
     Args:
         outcomes: a row for each row of an operator's input, with the columns ``outcome`` and ``error``.
-        rows_html: them, as pandas shows a frame.
+        rows_html: these rows, as pandas shows a frame.
         remarks: sentences on the operator as a whole.
     """
     found = outcomes["outcome"].value_counts()
@@ -53,7 +53,7 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str]
 
 
 def _bar(counts: dict[str, int]) -> str:
-    """The outcomes as parts of one bar, each wide enough to be seen."""
+    """The outcomes as parts of one bar, each wide enough to be visible."""
     total = sum(counts.values())
     widths = {kind: _LEAST + (_BAR - _LEAST * len(counts)) * count / total for kind, count in counts.items()}
     x, drawn = 1.0, []

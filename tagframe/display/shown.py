@@ -1,4 +1,4 @@
-"""How small results show themselves: their sentence, in a notebook with a table of what they know."""
+"""How small results are shown: as a sentence, and in a notebook also as a table of their fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LISTED = 20
 
 
 class Public:
-    """``dir`` of such an object has its public names only, as has what completes them."""
+    """``dir`` of such an object lists its public names only, and so does completion."""
 
     __slots__ = ()
 
@@ -22,7 +22,7 @@ class Public:
 
 
 class Shown(Public):
-    """A result whose ``str`` tells it: broken into lines of a terminal, and with its fields in a notebook."""
+    """A result that is shown by its ``str``: wrapped in a terminal, and with its fields in a notebook."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ def rows_html(
     """Sentences, and a table.
 
     Args:
-        heading: a line a sentence.
+        heading: one sentence per line.
         names: of columns.
         rows: texts.
         words: names of the columns that hold text, not numbers.
@@ -52,7 +52,7 @@ def rows_html(
 
 
 def _facts(result: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a dataclass that say something, and of dataclasses in them."""
+    """The non-empty fields of a dataclass, and of dataclasses inside it."""
     for field in dataclasses.fields(result):
         value = getattr(result, field.name)
         if dataclasses.is_dataclass(value) and type(value).__str__ is object.__str__:

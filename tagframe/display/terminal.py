@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from tagframe.retrieval import RetrievedTables
 
 WIDTH = 80
-"""Columns of a terminal that text keeps to."""
+"""Text is wrapped to this many columns."""
 _LONGEST_QUESTION = 300
 
 
 def fitted(text: str, width: int = WIDTH) -> str:
-    """The text with its longer lines broken at spaces; what goes on stands to the right of where its line begins.
+    """The text with longer lines broken at spaces; continuation lines are indented.
 
-    Lines of a tree are drawn on. A word that is longer than a line is broken, too.
+    The lines of a tree are continued. A word that is longer than a line is broken, too.
 
     >>> print(fitted("├─ orders.buyer = customers.id  (many-to-one, 0.95)", 36))
     ├─ orders.buyer = customers.id
@@ -79,9 +79,9 @@ def join_tree(plan: JoinPlan) -> str:
 
 
 def alternative_lines(plan: JoinPlan) -> list[str]:
-    """Each other plan in a line: the steps that it has instead of the plan's own, their chance, and whether it ties.
+    """One line for each other plan: the steps that differ, their chance, and whether it is equally likely.
 
-    The database is left out where all tables are of one: :meth:`JoinPlan.use` needs it no more than a reader.
+    If all tables are in one database, its name is left out: :meth:`JoinPlan.use` does not need it.
     """
     databases = {source.database for source in plan.sources}
     prefix = f"{databases.pop()}." if len(databases) == 1 else ""
@@ -95,7 +95,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
         new = [step for step in other.steps if step.key not in mine]
         old = [step for step in plan.steps if step.key not in theirs]
         instead = f" instead of {named(old)}" if old else ""
-        as_sure = ", as sure" if other in plan.ambiguous else ""
+        as_sure = ", equally likely" if other in plan.ambiguous else ""
         chance = min(step.score for step in new or other.steps)
         lines.append(f"{named(new or other.steps)}{instead} ({chance:.2f}{as_sure})")
     return lines
@@ -137,11 +137,11 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
 
 def left_out_lines(plan: JoinPlan) -> list[str]:
     """A line for each table that a plan left out."""
-    return [f"without {table}, which is doubtful and would only repeat rows" for table in plan.left_out]
+    return [f"left out {table}: low confidence, and it would only repeat rows" for table in plan.left_out]
 
 
 def _filled(reasons: Sequence[str], indent: int) -> list[str]:
-    """As many reasons to a line as it has room for; lines break between them."""
+    """Reasons, as many on a line as fit; lines break between them."""
     whole = "; ".join(reason.replace(" ", "\xa0") for reason in reasons)
     lines = textwrap.wrap(whole, WIDTH - indent, break_long_words=False, break_on_hyphens=False)
     return [" " * indent + line.replace("\xa0", " ") for line in lines]

@@ -19,7 +19,7 @@ FLOAT, INT64 = 1, 7
 """``TensorProto.DataType``."""
 _OPSET, _IR = 20, 9
 _NEVER = -1e9
-"""What is added to the attention of a token that is padding."""
+"""Added to the attention scores of padding tokens."""
 
 
 def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
@@ -30,13 +30,13 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
     names that ``transformers.BertModel`` gives them.
 
     Args:
-        weights: the graph names it without its folder, so whoever runs it says that.
+        weights: the graph has its name without its folder; whoever runs the graph gives the folder.
         heads: attention heads.
         epsilon: of the layer norms.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no safetensors file of such a model.
+        ValueError: it is not a safetensors file of such a model.
     """
     graph = _Graph()
     shapes = graph.external(weights)
@@ -59,7 +59,7 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
     words = add("Gather", "embeddings.word_embeddings.weight", "ids")
     where = add("Gather", "embeddings.position_embeddings.weight", positions)
     kind = add("Gather", "embeddings.token_type_embeddings.weight", zero)
-    # Tokens of all texts are one matrix but in the attention.
+    # Tokens of all texts are one matrix, except in the attention.
     tokens = add("Reshape", add("Add", words, add("Add", where, kind)), flat)
     tokens = norm(tokens, "embeddings.LayerNorm")
     padding = add("Sub", add("Cast", "mask", to=FLOAT), constant("real", np.float32(1)))

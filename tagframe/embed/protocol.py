@@ -1,4 +1,4 @@
-"""What an embedder is, and what more of one is used where it can give it."""
+"""What an embedder is, and which optional methods of it are used."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 ANONYMOUS = "object: "
-"""How the names of embedders begin that are objects of this process only; no catalogue keeps their vectors."""
+"""The prefix of names of embedders that exist in this process only; no catalogue keeps their vectors."""
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Text to vectors. Anything with these three members will do as ``tagframe.configure(embedder=…)``."""
+    """Text to vectors. Any object with these three members works as ``tagframe.configure(embedder=…)``."""
 
     @property
     def name(self) -> str:
-        """Names the vectors that this embedder gives; vectors in a catalogue are found by it."""
+        """The name under which a catalogue keeps this embedder's vectors."""
 
     @property
     def dimension(self) -> int:
@@ -45,8 +45,8 @@ class TextVectors:
 def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors:
     """The vectors of a text and of some of its words.
 
-    Where the embedder has a method of this name (see :meth:`tagframe.embed.MiniLM.encode_words`) a word is read in its
-    text; others encode the words alone, in lower case.
+    If the embedder has a method of this name (see :meth:`tagframe.embed.MiniLM.encode_words`), words are read in their
+    text. Others encode the words alone, in lower case.
 
     Args:
         embedder: see :func:`tagframe.embed.get_embedder`.
@@ -63,14 +63,14 @@ def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]
 
 
 def expect(embedder: Embedder, texts: Sequence[str]) -> None:
-    """Tell an embedder of texts that are about to be encoded part by part, so that it can say what they cost."""
+    """Announce texts that will be encoded in parts, so that the embedder can state their cost."""
     told = getattr(embedder, "expect", None)
     if told is not None:
         told(texts)
 
 
 def vocabulary(embedder: Embedder | None) -> Sequence[str]:
-    """The words that an embedder's tokenizer knows, the most common first; none where it cannot say."""
+    """The words that an embedder's tokenizer knows, the most common first; none if it cannot tell."""
     known = getattr(embedder, "vocabulary", None)
     return () if known is None else known()
 

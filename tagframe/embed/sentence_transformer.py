@@ -1,4 +1,4 @@
-"""Any model of the sentence-transformers library: the extra of that name, and torch with it."""
+"""Any model of the sentence-transformers library; needs the extra of that name, which installs torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagframe.quiet import quiet
 
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
 _ACCELERATOR_LETTERS = 65536
-"""An accelerator wants to be filled."""
+"""An accelerator needs larger batches."""
 
 
 class SentenceTransformerEmbedder(LocalEmbedder):
@@ -53,7 +53,7 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         return int(get())
 
     def vocabulary(self) -> list[str]:
-        """The words of the tokenizer, the most common first; none where it has no list of them.
+        """The words of the tokenizer, the most common first; none if it has no list of them.
 
         Raises:
             EmbedderNotFound: as :meth:`load`.
@@ -89,9 +89,9 @@ class SentenceTransformerEmbedder(LocalEmbedder):
     def _loaded(self) -> Any:
         if importlib.util.find_spec("sentence_transformers") is None:
             raise EmbedderNotFound(
-                f"the embedding model {self._source!r} is run by sentence-transformers, which is not installed: pip "
-                'install "tagframe[sentence-transformers]"; embedder="openai/text-embedding-3-small" asks a provider, '
-                "and None stands for the default, which needs neither"
+                f"the embedding model {self._source!r} needs sentence-transformers, which is not installed: pip "
+                'install "tagframe[sentence-transformers]". Neither embedder="openai/text-embedding-3-small" (a '
+                "provider's model) nor embedder=None (the default model) needs it"
             )
         try:
             with quiet(*_LOGGERS):
@@ -109,13 +109,14 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         except Exception as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise EmbedderNotFound(
-                f"the embedding model {self._source!r} cannot be loaded: {reason[0]}; name a folder, a model that can"
-                ' be downloaded, or one of a provider as "openai/text-embedding-3-small"'
+                f"the embedding model {self._source!r} cannot be loaded: {reason[0]}; give a folder, a model that can"
+                ' be downloaded, or a provider\'s model such as "openai/text-embedding-3-small"'
             ) from error
 
 
 def _folder_name(folder: Path) -> str:
-    """A name that changes with the folder's files, so that another model in its place does not get its vectors."""
+    """A name that changes with the folder's files, so that another model in the same folder does not reuse its
+    vectors."""
     state = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file():

@@ -1,4 +1,4 @@
-"""Sources of tables: their names, their rows, and statements over them; nothing of what they mean.
+"""Sources of tables: their names, their rows, and statements over them, but not their meaning.
 
 A new kind of source is a file with an :class:`~tagframe.engines.base.Engine`, and a line in
 :mod:`tagframe.engines.registry`.

@@ -33,7 +33,7 @@ CHUNK_ROWS = 50_000
 Values = Sequence[Any] | pd.Series
 RowNumbers = npt.NDArray[np.int64]
 Joins = Literal["all", "few", ""]
-"""Which merges of its tables an engine runs sooner than it gives their rows: all, those of few rows, or none."""
+"""Which merges of its tables an engine runs itself instead of giving their rows: all, those of few rows, or none."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ForeignKey:
         columns: of the referencing table.
         other_table, other_columns: what they reference.
         other_database: the database of the other table; "" for the same one.
-        given: whether it is the user who says so, or what was learned.
+        given: whether the user declared it, or it was learned.
         ran: whether it was learned from statements that were run.
     """
 
@@ -58,18 +58,18 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class TableShape:
-    """What a source says of a table before its rows are read.
+    """What a source says about a table before its rows are read.
 
     Attributes:
         name: as in the source.
         columns: names, in order.
         declared_types: the source's own word for each column's type, "" where it has none.
         primary_key, foreign_keys: as declared.
-        called, database: its name and its database in a corpus, where the source has tables of several databases; ""
-            for its name in the source, and for the database that is the whole source.
-        unique: columns, and sets of them, in which the source lets no value repeat.
-        comment, column_comments: what the source has to say of the table and of each column, or nothing.
-        state: changes whenever the table does; "" where only the whole source tells (its fingerprint).
+        called, database: its name and its database in a corpus, if the source has tables of several databases; "" for
+            the name in the source, and for the whole source as one database.
+        unique: columns, and sets of them, that the source keeps free of duplicates.
+        comment, column_comments: the source's comments on the table and on each column, or nothing.
+        state: a text that changes whenever the table does; "" if only the fingerprint of the whole source tells.
     """
 
     name: str
@@ -95,13 +95,13 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What a source knows of a column without a pass over its rows.
+    """What a source knows about a column without a pass over its rows.
 
     Attributes:
         values: some of its distinct values, the most frequent first, as :meth:`Engine.chunks` would give them.
         whole: whether they are all of them.
-        nulls, distinct: numbers of rows and of distinct values that are not null; None where the source does not know.
-        minimum, maximum: None where it does not know, or there are none.
+        nulls, distinct: number of nulls, and of distinct values that are not null; None if the source does not know.
+        minimum, maximum: None if it does not know, or if there are none.
     """
 
     values: Sequence[Any] = ()
@@ -114,12 +114,12 @@ class ColumnStatistics:
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """What a source knows of a table without a pass over its rows.
+    """What a source knows about a table without a pass over its rows.
 
     Attributes:
-        rows: of the table; None where nothing is known but its names, as to look at its rows takes too long.
-        columns: in the table's order; None where its rows are to be read as they are few: :meth:`Engine.chunks`.
-        exact: whether rows, nulls, minimum and maximum are counted, and not estimated.
+        rows: of the table; None if only its names are known, because looking at its rows takes too long.
+        columns: in the table's order; None if its rows are few and should be read: :meth:`Engine.chunks`.
+        exact: whether rows, nulls, minimum and maximum are counted, not estimated.
     """
 
     rows: int | None
@@ -138,13 +138,13 @@ class Stamp:
 
 @dataclass(frozen=True)
 class SQLLimits:
-    """What a statement that a model wrote may take.
+    """The limits of a statement that a model wrote.
 
     Attributes:
-        rows: of its result, at most; a result of more is refused, not cut.
-        seconds: of running, after which it is killed.
-        memory: megabytes, beside the tables that are copied for it; a quarter of them for its result. Where the system
-            bounds no process (Windows, macOS), SQLite's own heap is bounded by as much, and not the whole process.
+        rows: at most this many in its result; a larger result is refused, not cut.
+        seconds: of running; after that it is killed.
+        memory: megabytes, in addition to the tables that are copied for it; a quarter of them for its result. On
+            systems that cannot limit a process (Windows, macOS), only SQLite's own heap has this limit.
     """
 
     rows: int = 10_000
@@ -157,7 +157,7 @@ class SQLLimits:
             if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
                 kind = "a whole number" if kinds is int else "a number"
                 unit = " of megabytes" if name == "memory" else ""
-                raise InvalidArgument(f"SQLLimits({name}=…) is {kind}{unit}, at least {least}; got {value!r}")
+                raise InvalidArgument(f"SQLLimits({name}=…) must be {kind}{unit}, at least {least}; got {value!r}")
 
 
 _LEAST_MEMORY = 64
@@ -165,19 +165,19 @@ _LEAST_MEMORY = 64
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an engine speaks.
+    """The SQL of an engine.
 
     Attributes:
         name: of its SQL, as sqlglot calls it.
         title: of its SQL, as people call it.
-        tree: what sqlglot reads and writes it by, so that a statement stays as it was.
-        functions: those that a statement nobody trusts may call, in lower case.
-        fold: a name as the engine compares it with others.
-        entries_seen: which entries of a WITH each of them may name: those before it, and itself where it is recursive
-            ("before"), or all of them.
-        rules: what a model is told that writes statements, where they are not as SQLite's.
-        divides_whole: whether a whole number divided by another one is a whole number.
-        brought: a frame as a statement brings it along.
+        tree: sqlglot's class that reads and writes it without changing a statement.
+        functions: those that an untrusted statement may call, in lower case.
+        fold: gives a name in the form in which the engine compares names.
+        entries_seen: which entries of a WITH each of them may name: those before it, and itself if it is recursive
+            ("before"), or all of them, always or if the WITH is recursive.
+        rules: hints for the model that writes statements, where they differ from SQLite's.
+        divides_whole: whether dividing two whole numbers gives a whole number.
+        brought: makes the Arrow table in which a frame is sent with a statement.
     """
 
     name: str
@@ -193,7 +193,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Readable:
-    """A table that a statement may read: its name in the engine, and the columns that are not to be seen."""
+    """A table that a statement may read: its name in the engine, and its hidden columns."""
 
     table: str
     hidden: tuple[str, ...] = ()
@@ -201,15 +201,15 @@ class Readable:
 
 @dataclass(frozen=True)
 class UntrustedStatement:
-    """One statement that nobody trusts: it may read what is named, within the limits, and do nothing else.
+    """One untrusted statement: it may read the named tables, within the limits, and do nothing else.
 
     Attributes:
-        sql: in the engine's dialect. It is run as it is written: rendered again from its parse, a cast or a function
-            might be another.
+        sql: in the engine's dialect. It is run as it is written: rendering it from its parse could change a cast or a
+            function.
         tables: of the engine, by their names in the statement.
-        relations: tables that the statement brings along, by their names in it.
-        limits: what it may take.
-        explain: compile it only, to find unknown columns before they cost.
+        relations: tables that are sent with the statement, by their names in it.
+        limits: of rows, time and memory.
+        explain: only compile it, to find unknown columns before anything is paid for.
     """
 
     sql: str
@@ -220,14 +220,14 @@ class UntrustedStatement:
 
     @property
     def shown(self) -> str:
-        """As messages show it."""
+        """The statement as messages show it."""
         return f"{self.sql[:200]!r}"
 
     def check_rows(self, rows: int) -> None:
-        """Refuse a result of more rows than it may have.
+        """Refuse a result with too many rows.
 
         Raises:
-            SQLFailed: it has more.
+            SQLFailed: it has more rows than the limit.
         """
         if rows > self.limits.rows:
             raise SQLFailed(
@@ -237,7 +237,7 @@ class UntrustedStatement:
 
 
 class EngineDefaults:
-    """What an engine does unless it can do more: it is no database, and its rows are read whole, by scanning."""
+    """The defaults of an engine: it is not a database, and its tables are read whole, by scanning."""
 
     is_database = False
     picks_rows = False
@@ -250,7 +250,7 @@ class EngineDefaults:
         return str(self.path)
 
     def closed(self) -> list[UnreadableTable]:
-        """Nothing: a file is read as a whole, or not at all."""
+        """Nothing: a file is readable as a whole, or not at all."""
         return []
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
@@ -260,14 +260,14 @@ class EngineDefaults:
         return None
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """There is nothing to pick by."""
+        """Not possible: the rows have no numbers."""
         raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
         return Derivations()
 
     def kept_open(self) -> AbstractContextManager[None]:
-        """Nothing is to be kept."""
+        """Nothing needs to stay open."""
         return nullcontext()
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
@@ -287,11 +287,11 @@ class Engine(Protocol):
 
     @property
     def identity(self) -> str:
-        """What the source is called in messages."""
+        """The name of the source in messages."""
 
     @property
     def is_database(self) -> bool:
-        """Whether the source is a database by itself, named after its file; else its folder is."""
+        """Whether the source is a database by itself, named after its file; otherwise its folder is the database."""
 
     @property
     def dialect(self) -> Dialect:
@@ -299,11 +299,12 @@ class Engine(Protocol):
 
     @property
     def picks_rows(self) -> bool:
-        """Whether some rows of its tables can be read without the others, as a rule."""
+        """Whether some rows of its tables can usually be read without the others."""
 
     @property
     def is_asked(self) -> bool:
-        """Whether a merge with tables of other engines asks it for rows by keys; else they are in memory, or read."""
+        """Whether a merge with tables of other engines asks it for rows by keys; otherwise its rows are read, or in
+        memory."""
 
     @property
     def joins(self) -> Joins:
@@ -313,11 +314,11 @@ class Engine(Protocol):
         """The tables, without their rows.
 
         Raises:
-            UnreadableTable: the source is not what it says it is, or is damaged.
+            UnreadableTable: the source has another format than its name says, or is damaged.
         """
 
     def closed(self) -> list[UnreadableTable]:
-        """What of the source its user has no right to read; these tables are not among the shapes."""
+        """The parts of the source that its user has no right to read; these tables are not among the shapes."""
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces.
@@ -327,9 +328,9 @@ class Engine(Protocol):
         """
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
-        """What the source knows of tables, one after the other, without a pass over their rows.
+        """What the source knows about tables, one after the other, without a pass over their rows.
 
-        None where it knows nothing: then rows are read. An error stands for a table of which nothing can be known.
+        None if it knows nothing: then rows are read. A table about which nothing can be known gives an error instead.
         """
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
@@ -353,14 +354,14 @@ class Engine(Protocol):
         """
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """What the source computes from columns, given by table and name: columns of views, and generated ones.
+        """The columns that the source computes from these, given by table and name: those of views, and generated ones.
 
         Raises:
             UnreadableTable, ServerGone: that cannot be looked up.
         """
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp | None:
-        """The state of a file; its content is not read again where size and time are those of ``known``.
+        """The state of a file; its content is not read again if size and time are those of ``known``.
 
         None for what lives in memory.
 
@@ -369,27 +370,27 @@ class Engine(Protocol):
         """
 
     def kept_open(self) -> AbstractContextManager[None]:
-        """A block in which this thread reads many tables: what it costs to open the source is paid once."""
+        """A block in which this thread reads many tables: the source is opened only once."""
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
-        """What of a merge of these tables runs in the source, over one state of them; None where nothing does."""
+        """Runs parts of a merge of these tables in the source, over one state of them; None if it can run none."""
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
-        """Run one statement that nobody trusts: it can read what is named, within the limits, and do nothing else.
+        """Run one untrusted statement: it can read the named tables, within the limits, and do nothing else.
 
         Returns:
-            Its rows, with the dtypes of :func:`~tagframe.engines.dtypes.typed_series`; of two columns of one name the
-            second is called ``name_2``.
+            Its rows, with the dtypes of :func:`~tagframe.engines.dtypes.typed_series`; the second of two columns with
+            the same name is called ``name_2``.
 
         Raises:
-            UnsafeSQL: it reads or calls what it may not.
-            SQLFailed: it does not compile, or passes its limits.
+            UnsafeSQL: it reads or calls something that is not allowed.
+            SQLFailed: it does not compile, or exceeds its limits.
             UnreadableTable: the source cannot be read.
         """
 
 
 def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:
-    """The stamp of a file that is in these parts; their content is not read where size and time are as known."""
+    """The stamp of a file made of these parts; they are not read if size and time are those of ``known``."""
     stats = [part.stat() for part in parts]
     size, mtime_ns = sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
     if known is not None and (size, mtime_ns) == (known.size, known.mtime_ns):

@@ -1,9 +1,9 @@
-"""What is asked of cells, and what that means: the same in every engine and in memory.
+"""Tests of cells and their meaning: the same in every engine and in memory.
 
-A value is compared as what the column holds. A number is the one that it is written as, whatever its type; a boolean is
-0 or 1; a day is the same as its ISO text, and as its midnight. A moment without a zone is none of a column that has
-zones, and the other way round. ``None``, NaN, NaT and ``pandas.NA`` are one: what is missing. What cannot be read as
-what the column holds is in no row.
+A value is compared in the type of the column. A number equals its text, whatever its type; a boolean is 0 or 1; a day
+equals its ISO text and its midnight. A moment without a time zone never equals one of a column with time zones, and the
+other way round. ``None``, NaN, NaT and ``pandas.NA`` all mean a missing value. A value that cannot be read in the type
+of the column is in no row.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 Bound = Literal["<", "<=", ">", ">="]
 Kind = Literal["integer", "real", "real32", "decimal", "boolean", "text", "date", "moment", "instant", ""]
 """What the cells of a column are compared as: "moment" is without a time zone and "instant" with one; "" for a mixture,
-or what none of these is."""
+or anything else."""
 
 MOST_VALUES = 1_000
-"""More values are not written into a statement."""
+"""At most this many values are written into a statement."""
 _BEYOND = 2**63
 _BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
 
@@ -41,10 +41,10 @@ class CellTest:
 
     Attributes:
         column: (table id, column).
-        values: one of these stands in the cell; of a bound there is one.
-        null: whether nothing in the cell fits, too.
-        bound: how the cell compares with the value, where it need not be equal to it.
-        is_plain: whether numbers are only compared with numbers and texts with texts, as an expression has it.
+        values: the cell has one of these; a bound has exactly one.
+        null: whether an empty cell fits, too.
+        bound: how the cell compares with the value, if not by equality.
+        is_plain: whether numbers are only compared with numbers and texts with texts, as in an expression.
     """
 
     column: tuple[str, str]
@@ -56,7 +56,7 @@ class CellTest:
 
 @dataclass(frozen=True)
 class Either:
-    """Tests of which one has to be true."""
+    """Tests of which at least one has to be true."""
 
     parts: tuple[Condition, ...]
 
@@ -81,12 +81,12 @@ def tests_of(condition: Condition) -> Iterator[CellTest]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for what is missing."""
+    """Whether a value means a missing one."""
     return value is None or value is pd.NA or value is pd.NaT or bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def own(value: Any) -> Any:
-    """A value of numpy's as one of Python's, or of pandas'."""
+    """A numpy value as a Python or pandas value."""
     if isinstance(value, np.datetime64):
         return pd.Timestamp(value)
     if isinstance(value, np.timedelta64):
@@ -95,7 +95,7 @@ def own(value: Any) -> Any:
 
 
 def cells(values: Iterable[Any], kind: Kind) -> list[Any]:
-    """The values as a column of a kind holds them; without those that it cannot hold.
+    """The values as a column of this kind holds them, without those that it cannot hold.
 
     >>> cells([1, 2.5, "1", True], "integer"), cells(["2024-01-05"], "date")
     ([1, 1], [datetime.date(2024, 1, 5)])
@@ -199,12 +199,12 @@ def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> 
         return fits(column, asked)
     found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
     if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
+        raise InvalidArgument(f"a function in where= must return {len(column)} booleans, one per row; got {len(found)}")
     return found.to_numpy(dtype=bool, na_value=False)
 
 
 def test_of(column: tuple[str, str], value: Any) -> CellTest:
-    """That a cell is a value, or one of a list of values; what stands for what is missing among them."""
+    """The test that a cell is a value, or one of a list of values, which may include a missing one."""
     several = [own(one) for one in value] if pd.api.types.is_list_like(value) else [own(value)]
     known = tuple(one for one in several if not is_missing(one))
     return CellTest(column, known, null=len(known) < len(several))
@@ -214,7 +214,7 @@ def test_of(column: tuple[str, str], value: Any) -> CellTest:
 
 
 def can_be_said(test: CellTest, kind: Kind) -> bool:
-    """Whether a statement says of a column of a kind what the test means."""
+    """Whether SQL can express the test for a column of this kind."""
     if not test.values:
         return True
     if not kind or len(test.values) > MOST_VALUES:
@@ -243,10 +243,10 @@ def said(column: exp.Expr, test: CellTest, kind: Kind, values: dict[str, Any] | 
 
     Args:
         column: as it is compared.
-        test: that can be said of it.
+        test: one that SQL can express.
         kind: of the column.
-        values: takes those of the statement's placeholders; None where they are written into it.
-        missing: whether nothing is in the cell.
+        values: collects the values of the statement's placeholders; None to write them into the statement.
+        missing: the condition that the cell is empty.
     """
     from sqlglot import exp
 
@@ -258,7 +258,7 @@ def said(column: exp.Expr, test: CellTest, kind: Kind, values: dict[str, Any] | 
 
 
 def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:
-    """Whether a cell is one of some values, or where it may be, nothing."""
+    """Whether a cell is one of some values, or empty where that is allowed."""
     from sqlglot import exp
 
     parts: list[exp.Expr] = [] if missing is None else [missing]
@@ -280,7 +280,7 @@ def _written(cell: Any, kind: Kind, values: dict[str, Any] | None) -> exp.Expr:
 
 
 def literal(value: Any) -> exp.Expr:
-    """A value as it stands in a statement."""
+    """A value in SQL."""
     from sqlglot import exp
 
     if isinstance(value, Decimal):

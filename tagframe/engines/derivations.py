@@ -1,6 +1,6 @@
 """Which columns a source computes from which others: those of views, and generated ones.
 
-What is not surely something else is taken for what a view shows: of a definition that is not understood, every column.
+In doubt a column counts as shown by a view: if a definition is not understood, every column does.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Derivations:
     """What a source computes from some of its columns.
 
     Attributes:
-        parents: of each column that is computed from them, also by way of others: those that it is computed from.
-        unclear: tables of which it cannot be told what they read, and why.
+        parents: for each column computed from them, directly or through other columns: those that it is computed from.
+        unclear: tables whose sources are unknown, and the reason.
     """
 
     parents: Mapping[Column, frozenset[Column]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ def derivations(
 
     Args:
         columns: of the source.
-        computed: the columns that are computed from one directly, by its table and its name in whatever case.
+        computed: gives the columns that are computed directly from one, by its table and its name in any case.
         unclear: as in :class:`Derivations`.
     """
     parents: dict[Column, set[Column]] = defaultdict(set)
@@ -61,7 +61,7 @@ def derivations(
 
 
 def reads_by_text(definition: str) -> str:
-    """What a view calls or reads of which its definition does not tell whose cells it gives; "" for nothing."""
+    """What a view calls or reads that may give cells of unknown tables; "" for nothing."""
     found = _READS_BY_TEXT.search(definition) or _STATISTICS.search(definition)
     return "" if found is None else found[1] if found.re is _READS_BY_TEXT else found[0]
 
@@ -86,7 +86,7 @@ class View:
         """The columns of the view that may have cells, or what is computed of them, of a column that it reads.
 
         Args:
-            column: its name, in whatever case.
+            column: its name, in any case.
         """
         if self._query is None:
             return list(self.columns)
@@ -103,7 +103,7 @@ class View:
         return [name for name in self.columns if name.casefold() not in surely]
 
     def reads(self, table: str) -> bool:
-        """Whether it may read a table of this name, in whatever schema."""
+        """Whether it may read a table of this name, in any schema."""
         from sqlglot import exp
 
         if self._query is None:
@@ -121,7 +121,7 @@ class View:
 
     @cached_property
     def _parsed(self) -> tuple[exp.Query | None, bool]:
-        """The query, where all that it reads is read by name; and whether the view calls its columns otherwise."""
+        """The query, if it reads everything by name; and whether the view renames its columns."""
         import sqlglot
         from sqlglot import exp
 
@@ -160,7 +160,7 @@ class View:
 
     @cached_property
     def _flows(self) -> list[tuple[str, frozenset[str]]]:
-        """Each name that the query gives to something, with the names in what it is given to."""
+        """Each alias of the query, with the names in its expression."""
         from sqlglot import exp
 
         query = self._parsed[0]
@@ -183,11 +183,11 @@ class View:
 
 
 _ROW = "*"
-"""What a whole row of a table is called, as sqlglot calls the star of ``t.*``."""
+"""The name of a whole row of a table: sqlglot's name for the star of ``t.*``."""
 
 
 def _is_plain(node: exp.Expr) -> bool:
-    """Whether names alone tell where what this part of a query gives comes from."""
+    """Whether names alone tell where the results of this part of a query come from."""
     from sqlglot import exp
 
     if isinstance(node, exp.TableAlias):
@@ -202,7 +202,7 @@ def _is_plain(node: exp.Expr) -> bool:
 
 
 def names_in(text: str, dialect: str) -> frozenset[str] | None:
-    """All that may be a name in an expression, in lower case; None where it cannot be taken apart."""
+    """Everything that may be a name in an expression, in lower case; None if it cannot be parsed."""
     import sqlglot
 
     try:
@@ -212,7 +212,7 @@ def names_in(text: str, dialect: str) -> frozenset[str] | None:
 
 
 def read_by_generated(column: str, definition: str, columns: Sequence[str]) -> list[str]:
-    """The columns of a SQLite table that a generated one is computed of; all where that is not sure.
+    """The columns of a SQLite table that a generated one is computed from; all if that is not certain.
 
     Args:
         column: the generated one.

@@ -1,4 +1,4 @@
-"""Which pandas dtype holds what without loss."""
+"""Which pandas dtypes hold which values without loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXACT = 2**53
 def nullable(dtype: np.dtype[Any]) -> Any:
     """The dtype that holds the same values beside missing ones: ``Int64`` for int64, ``boolean`` for bool, ….
 
-    Other dtypes are their own.
+    Other dtypes are returned unchanged.
 
     >>> print(nullable(np.dtype("uint8")), nullable(np.dtype("bool")), nullable(np.dtype("float32")))
     UInt8 boolean float32

@@ -30,7 +30,7 @@ BATCH_ROWS = 20_000
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
 Asked = Mapping[str, CellTest | Callable[[pd.Series], Any]]
-"""What is asked of columns: of a test's column only the name in it counts."""
+"""Tests by column: of a test's (table, column) only the column is used."""
 
 
 def read_batches(
@@ -48,33 +48,33 @@ def read_batches(
         source: a file, a folder of files of one kind, or a pattern such as ``"reviews/*.parquet"``. Files are read in
             the order of their paths, as one table: a column that one of them lacks is null there. Names of folders such
             as ``year=2024`` are columns of Parquet files below them.
-        columns: which of them, in this order; None for all.
-        where: keeps the rows that fit: from a column to a value, a list of values, None (for null), or a function from
-            the column (of one batch) to booleans. Values mean what they mean in :func:`tagframe.merge`. Of Parquet
-            files, parts that no row can fit in are not read.
+        columns: which columns to read, in this order; None for all.
+        where: keeps the rows that fit. It maps a column to a value, a list of values, None (for null), or a function
+            that takes the column (of one batch) and returns booleans. Values mean the same as in
+            :func:`tagframe.merge`. Parts of Parquet files in which no row can fit are not read.
         rows: how many rows a batch has; the last one may have fewer.
 
     Returns:
         Frames with the dtypes of :func:`tagframe.open_corpus`'s files: integers beside nulls are ``Int64``, numbers
-        written with leading zeros stay text. The index goes on from one batch to the next. CSV files are read twice:
-        only their last rows tell of which type a column is.
+        written with leading zeros stay text. The index continues from one batch to the next. CSV files are read twice,
+        because the type of a column is known only after the last row.
 
     Raises:
         SourceNotFound: no such file, or none in the folder.
         ColumnNotFound: ``columns`` or ``where`` name no column.
         UnreadableTable: the files are of no known kind, of two kinds, damaged, or do not go together.
-        InvalidArgument: another argument has a value that it cannot have.
+        InvalidArgument: another argument has a wrong value.
     """
     if isinstance(columns, str):
-        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
+        raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise InvalidArgument(f"rows is the number of rows of a batch, at least 1; got {rows!r}")
+        raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
     if where is not None and not isinstance(where, Mapping):
-        raise InvalidArgument(f"where is a mapping from columns to values; got {where!r}")
+        raise InvalidArgument(f"where must be a mapping from columns to values; got {where!r}")
     base, files = _files(source)
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
-        raise UnreadableTable(f"{source} has Parquet and CSV files: read them one after the other, as {base}/*.parquet")
+        raise UnreadableTable(f"{source} has Parquet and CSV files: read each kind by itself, such as {base}/*.parquet")
     read = _ParquetRows(base, files) if kinds == {"parquet"} else _CSVRows(base, files)
     asked = {name: value if callable(value) else test_of(("", name), value) for name, value in (where or {}).items()}
     for column in (*(columns or ()), *asked):
@@ -103,7 +103,7 @@ def _kept(frames: Iterable[pd.DataFrame], asked: Asked, columns: list[str]) -> I
 
 
 def _regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    """The same rows, so many at a time."""
+    """The same rows, in frames of this many."""
     waiting: list[pd.DataFrame] = []
     count = 0
     for frame in frames:
@@ -128,7 +128,7 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     data = {}
     for name in frames[0].columns:
         parts = [frame[name] for frame in frames]
-        # Columns of nulls only say nothing of a dtype.
+        # Columns that are all null do not determine a dtype.
         told = [part for part in parts if not part.isna().all()] or parts[:1]
         dtype = told[0].dtype if len({str(part.dtype) for part in told}) == 1 else None
         if dtype is not None and (isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind in "OfmM"):
@@ -147,7 +147,7 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if path.is_dir():
         if (path / "_delta_log").is_dir() or (path / "metadata").is_dir():
             raise UnreadableTable(
-                f"{path} is a Delta or Iceberg table, of whose files some may not count: read it by tf.open_corpus"
+                f"{path} is a Delta or Iceberg table, some of whose files may be outdated: open it with tf.open_corpus"
             )
         found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
     else:
@@ -203,7 +203,7 @@ class _ParquetRows:
                 columns=columns,
                 filter=self._filter(asked),
                 batch_size=rows,
-                # What is read ahead is in memory too, a row group each.
+                # Read-ahead is in memory, too: one row group each.
                 batch_readahead=1,
                 fragment_readahead=1,
                 fragment_scan_options=ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False),
@@ -218,7 +218,7 @@ class _ParquetRows:
         return from_arrow(pa.schema(fields).empty_table())
 
     def _filter(self, asked: Asked) -> Any:
-        """What Parquet's own statistics can tell of the tests; what they cannot is tested on the rows."""
+        """The tests that Parquet's own statistics can decide; the others are applied to the rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -234,7 +234,7 @@ class _ParquetRows:
                 try:
                     part |= field.isin(pa.array(cells(test.values, kind_of(self.empty([name])[name])), type))
                 except (pa.ArrowException, OverflowError):
-                    continue  # what the column cannot hold, which the rows say
+                    continue  # a value that the column cannot hold: tested on the rows
             found = part if found is None else found & part
         return found
 
@@ -247,8 +247,8 @@ class _CSVRows:
         partitioned = next((file for file in files if any("=" in part for part in file.relative_to(base).parts)), None)
         if partitioned is not None:
             raise UnreadableTable(
-                f"{partitioned} is in a folder whose name tells a value, which is read of Parquet files only here; "
-                "tf.open_corpus reads such CSV files by DuckDB"
+                f"{partitioned} is in a folder whose name holds a column's value. Only Parquet files may be in such "
+                "folders here; tf.open_corpus reads such CSV files with DuckDB"
             )
         self._heads = {file: CSVEngine(file).shapes()[0].columns for file in files}
         self._options = {file: csv_options(file) for file in files}
@@ -269,7 +269,7 @@ class _CSVRows:
         return plain_dtypes(pd.DataFrame({name: pd.Series([], dtype=types.get(name, "string")) for name in columns}))
 
     def _dtypes(self) -> dict[str, Any]:
-        """What holds each column of all files, as a first reading of them tells."""
+        """The dtype that holds each column of all files, found in a first pass over them."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for file in self._files:
             for frame in csv_batches(file, BATCH_ROWS, **self._options[file], dtype_backend="numpy_nullable"):

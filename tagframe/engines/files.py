@@ -27,7 +27,7 @@ CSV_OPTIONS = frozenset(
     "skiprows skipinitialspace na_values keep_default_na true_values false_values parse_dates dayfirst date_format "
     "on_bad_lines".split()
 )
-"""What :func:`pandas.read_csv` may be told of how a file is written; the other options change what a table is."""
+"""Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
 _DATES = ("parse_dates", "dayfirst", "date_format")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
@@ -58,13 +58,13 @@ class CSVEngine(_File):
     comma, semicolon, tab or bar, whichever splits the first rows most evenly. Empty cells, and pandas' words for
     missing values in them ("NA", "null", …), are nulls. Columns of whole numbers are ``int64`` (``Int64`` beside
     nulls), other numbers ``float64``; numbers written with leading zeros ("00501") stay text, as the zeros would be
-    lost. A header that is there twice is read as pandas reads it, ``x`` and ``x.1``.
+    lost. A repeated header is read as pandas reads it, ``x`` and ``x.1``.
 
     Attributes:
         path: the file.
         told: options of :func:`pandas.read_csv` that its user gave, of :data:`CSV_OPTIONS`, as the text of a
-            dictionary; "" for none. Where they tell how dates are written and not in which columns, these are the
-            columns whose first cells all look like dates.
+            dictionary; "" for none. If they tell how dates are written but not in which columns, these are the columns
+            whose first cells all look like dates.
     """
 
     path: Path
@@ -145,7 +145,7 @@ class CSVEngine(_File):
                 )
 
     def _may_be_padded(self) -> bool:
-        """Whether any cell may start with a zero: a look at the bytes that spares most files a second reading."""
+        """Whether any cell may start with a zero: this check of the bytes saves most files a second pass."""
         tail = b""
         for block in _blocks(self.path):
             if _MAYBE_PADDED.search(tail + block):
@@ -155,19 +155,19 @@ class CSVEngine(_File):
 
 
 def told_of_csv(csv: Mapping[str, Any] | None) -> str:
-    """What a user says of how CSV files are written, checked, as :attr:`CSVEngine.told`.
+    """The user's options for CSV files, checked, in the form of :attr:`CSVEngine.told`.
 
     Raises:
-        InvalidArgument: an option that pandas has not, or that would change what a table is.
+        InvalidArgument: an option that pandas does not have, or that would change the table.
     """
     if csv is None:
         return ""
     if not isinstance(csv, Mapping):
-        raise InvalidArgument(f"csv= is a mapping such as {{'decimal': ','}}; got {csv!r}")
+        raise InvalidArgument(f"csv= must be a mapping such as {{'decimal': ','}}; got {csv!r}")
     for name in csv:
         if name not in CSV_OPTIONS:
             raise InvalidArgument(
-                f"csv= takes options of pandas.read_csv that say how a file is written; {name!r} is none of them: "
+                f"csv= takes options of pandas.read_csv that say how a file is written; {name!r} is not one of them: "
                 + did_you_mean(str(name), sorted(CSV_OPTIONS))
             )
     try:
@@ -175,19 +175,19 @@ def told_of_csv(csv: Mapping[str, Any] | None) -> str:
             return repr(dict(sorted(csv.items())))
     except (ValueError, SyntaxError):
         pass  # a function, say, which no catalogue can remember
-    raise InvalidArgument(f"csv= takes texts, numbers, lists and dictionaries of them; got {csv!r}")
+    raise InvalidArgument(f"values in csv= must be texts, numbers, or lists or dictionaries of them; got {csv!r}")
 
 
 def told_before(stamp: Stamp | None) -> str:
-    """What the user of a CSV file said of it when it was read last, as its stamp knows."""
+    """The options with which a CSV file was read last, from its stamp."""
     return "" if stamp is None else stamp.sha256[65:]
 
 
 def csv_options(path: Path, encoding: str | None = None, delimiter: str | None = None) -> dict[str, Any]:
-    """How pandas has to read the file: its delimiter and its encoding, where they are not told.
+    """How pandas has to read the file: its delimiter and its encoding, if they are not given.
 
     Raises:
-        UnreadableTable: it is no text.
+        UnreadableTable: it is not a text file.
     """
     with path.open("rb") as file:
         start = file.read(_SNIFFED_BYTES)
@@ -202,7 +202,7 @@ def csv_options(path: Path, encoding: str | None = None, delimiter: str | None =
 
 @contextmanager
 def csv_errors(path: Path) -> Iterator[None]:
-    """A block that reads the file: what fails there is an :class:`UnreadableTable`."""
+    """A block that reads the file: its errors become :class:`UnreadableTable`."""
     try:
         with warnings.catch_warnings():
             # pandas only warns where rows are longer than the header, and drops the rest of them.
@@ -215,13 +215,13 @@ def csv_errors(path: Path) -> Iterator[None]:
 
 
 def csv_batches(path: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
-    """So many rows at a time; ``options`` are those of :func:`pandas.read_csv`."""
+    """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
     with csv_errors(path), pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
         yield from reader
 
 
 def sniff_delimiter(text: str) -> str:
-    r"""The delimiter that splits the first rows of ``text`` most evenly; a comma where none splits them.
+    r"""The delimiter that splits the first rows of ``text`` most evenly; a comma if none splits them.
 
     >>> sniff_delimiter("name;price\nbread;1,50\nmilk;0,90\n")
     ';'
@@ -265,7 +265,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def plain_dtype(column: pd.Series) -> pd.Series:
-    """From the nullable dtypes, in which reading loses nothing, to those that users expect, where these can hold it."""
+    """A column in the dtype that users expect, if that can hold its values; else in the nullable dtype of reading."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.StringDtype):
         return pd.Series([None if cell is pd.NA else cell for cell in column], index=column.index, dtype=_TEXT)
@@ -278,12 +278,12 @@ def plain_dtype(column: pd.Series) -> pd.Series:
 
 
 def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same of all columns, whose names are texts then."""
+    """The same for all columns; their names become texts."""
     return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
 
 
 def comment_of(field: Any) -> str:
-    """What is noted of a field of an Arrow schema, as Delta, Iceberg and BigQuery note it, or nothing."""
+    """The comment on a field of an Arrow schema, as Delta, Iceberg and BigQuery write it, or nothing."""
     noted = field.metadata or {}
     return next((noted[key].decode("utf-8", "replace") for key in _COMMENTS if key in noted), "")
 
@@ -295,8 +295,8 @@ _COMMENTS = (b"comment", b"doc", b"description")
 class ParquetEngine(_File):
     """A Parquet file: the table is named after the file.
 
-    Columns are read as pandas reads them, save that integers beside nulls are ``Int64`` (or ``UInt64``), never floats,
-    and that an index with a name comes back as a column.
+    Columns are read as pandas reads them, except that integers beside nulls are ``Int64`` (or ``UInt64``), never
+    floats, and that an index with a name comes back as a column.
     """
 
     path: Path
@@ -344,9 +344,9 @@ class ParquetEngine(_File):
 
 @contextmanager
 def parquet_errors(path: Path, files: Sequence[Path] = ()) -> Iterator[None]:
-    """A block that loads pyarrow and reads the file, or the files below it: what fails is an :class:`UnreadableTable`.
+    """A block that loads pyarrow and reads the file, or the files below it; errors become :class:`UnreadableTable`.
 
-    pyarrow refuses to be imported beside a numpy that is older than it likes. Its exceptions inherit from those here.
+    pyarrow cannot be imported with a numpy that is too old for it. Its exceptions inherit from those here.
     """
     try:
         yield
@@ -419,7 +419,7 @@ class WorkbookEngine(_File):
             )
         except ImportError as error:
             raise UnreadableTable(
-                f"{self.path} is a workbook, which python-calamine reads: pip install 'tagframe[excel]'"
+                f"{self.path} is a workbook; reading it needs python-calamine: pip install 'tagframe[excel]'"
             ) from error
         except Exception as error:  # calamine has exceptions of its own for files that are damaged or encrypted
             raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error

@@ -17,7 +17,7 @@ def found_by(pattern: str) -> tuple[Path, list[Path]]:
 
 
 class Bounds:
-    """What is in a folder, links followed."""
+    """Tells whether paths are in a folder when links are followed."""
 
     def __init__(self, folder: Path, *, follow_links: bool = False) -> None:
         self.folder = folder
@@ -37,12 +37,12 @@ class Bounds:
         """Raise where :meth:`hold` is false.
 
         Raises:
-            UnreadableTable: it is.
+            UnreadableTable: the path leads out of the folder.
         """
         if not self.hold(path):
             raise UnreadableTable(
                 f"{path} leads out of {self.folder}, to {os.path.realpath(path)}: tf.open_corpus(…, follow_links=True) "
-                "reads what is elsewhere"
+                "follows such links"
             )
 
     def _is_inside(self, path: Path) -> bool:

@@ -13,7 +13,7 @@ from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import InvalidArgument
 
 _CHUNK_ROWS = 20 * CHUNK_ROWS
-"""Rows that are in memory already: what is in many pieces is counted, and hashed, many times."""
+"""These rows are in memory already, so chunks are larger: each chunk is counted and hashed separately."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class FrameEngine(RowsOnly):
         return pd.DataFrame(data, index=some.index, columns=chosen, copy=True)
 
     def fingerprint(self, known: Stamp | None = None) -> None:
-        """None: frames are profiled each time."""
+        """Nothing: frames are profiled each time."""
 
 
 def frame_chunk(frame: pd.DataFrame) -> Chunk:
@@ -76,12 +76,12 @@ def frame_engines(
 ) -> list[tuple[str, dict[str, str], FrameEngine]]:
     """The frames by database: (database, {name in the corpus: name in the engine}, engine).
 
-    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Index levels that have a name
-    are columns, the first ones; an index without a name is left out. ``engine_of`` makes the engine.
+    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Named index levels become the
+    first columns; an index without a name is left out. ``engine_of`` makes the engine.
 
     Raises:
-        InvalidArgument: a name that is no text or is empty, a value that is no frame, columns that are a MultiIndex or
-            have one name twice, an index level that cannot be a column.
+        InvalidArgument: a name is not a text or is empty, a value is not a frame, columns are a MultiIndex or have one
+            name twice, or an index level cannot be a column.
     """
     databases: dict[str, dict[str, str]] = {}
     for name, frame in frames.items():
@@ -90,7 +90,7 @@ def frame_engines(
         if not dot:
             database, table = default_database, name
         if not database or not table:
-            raise InvalidArgument(f"a frame's name is 'table' or 'database.table'; got {name!r}")
+            raise InvalidArgument(f"a frame's name must be 'table' or 'database.table'; got {name!r}")
         tables = databases.setdefault(database, {})
         if table in tables:
             raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
@@ -101,13 +101,13 @@ def frame_engines(
 
 def _check_frame(name: Any, frame: Any) -> None:
     if not isinstance(name, str):
-        raise InvalidArgument(f"a frame's name is text; got {name!r} of type {type(name).__name__}")
+        raise InvalidArgument(f"a frame's name must be text; got {name!r} of type {type(name).__name__}")
     if not isinstance(frame, pd.DataFrame):
         raise InvalidArgument(f"{name!r} is a {type(frame).__name__}, not a pandas.DataFrame")
     if isinstance(frame.columns, pd.MultiIndex):
         raise InvalidArgument(
-            f"the columns of {name!r} are a MultiIndex of {frame.columns.nlevels} levels; flatten them first, as with "
-            "frame.columns = ['_'.join(map(str, levels)) for levels in frame.columns]"
+            f"the columns of {name!r} are a MultiIndex of {frame.columns.nlevels} levels; flatten them first, for "
+            "example with frame.columns = ['_'.join(map(str, levels)) for levels in frame.columns]"
         )
     names = pd.Index([str(column) for column in frame.columns], dtype=object)
     twice = names[names.duplicated()].unique().tolist()
@@ -124,8 +124,8 @@ def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     if None in frame.index.names:
         raise InvalidArgument(
-            f"the index of {name!r} has levels without a name, {list(frame.index.names)}: name them, by "
-            "frame.index.set_names, or drop them, by frame.reset_index(drop=True)"
+            f"the index of {name!r} has levels without a name, {list(frame.index.names)}: name them with "
+            "frame.index.set_names, or drop them with frame.reset_index(drop=True)"
         )
     levels = list(map(str, frame.index.names))
     columns = list(map(str, frame.columns))
@@ -134,8 +134,8 @@ def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         is_twice = levels.index(level) != number
         if is_twice or (level in columns and not values.equals(pd.Index(frame.iloc[:, columns.index(level)]))):
             raise InvalidArgument(
-                f"{name!r} has an index level {level!r} and a column or another level of that name, of unlike values: "
-                "rename one, as by frame.rename_axis('other')"
+                f"{name!r} has an index level {level!r} and a column or another level of the same name, with different "
+                "values: rename one, for example with frame.rename_axis('other')"
             )
     new = [number for number, level in enumerate(levels) if level not in columns]
     found = frame.reset_index(new) if new else frame

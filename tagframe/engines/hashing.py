@@ -1,8 +1,8 @@
-"""The canonical form of a column's values in SQL, as far as SQL can say it.
+"""The canonical form of a column's values in SQL, as far as SQL can express it.
 
-:mod:`tagframe.corpus.canonical` has the rules. What a statement cannot say alike (text beyond printable ASCII, moments
-written as text, floats that are written with an exponent) is *odd*: a source gives those values, and they get their
-form here. PostgreSQL and DuckDB share most words; they differ in how a text is matched.
+:mod:`tagframe.corpus.canonical` has the rules. Values for which SQL cannot compute the same form (text beyond printable
+ASCII, moments written as text, floats that are written with an exponent) are *odd*: a source sends those values, and
+they get their form here. PostgreSQL and DuckDB share most of the SQL; they differ in how a text is matched.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Form:
     """The canonical form in SQL.
 
     Attributes:
-        text: of values that are not odd; null for what has none.
+        text: of values that are not odd; null for values without a form.
         odd: which values are.
-        given: those values as they travel.
-        read: what a value that has travelled is read as.
+        given: the odd values as they are sent.
+        read: converts a value that was sent.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Form:
 
 
 def text_form(column: str, matches: Callable[[str, str], str]) -> Form:
-    """Of a text: numbers as numbers, other text trimmed and in lower case.
+    """The form of a text: numbers as numbers, other text trimmed and in lower case.
 
     Args:
         column: as its bytes are compared.
@@ -79,7 +79,7 @@ def text_form(column: str, matches: Callable[[str, str], str]) -> Form:
     sign = f"CASE WHEN substr({bare}, 1, 1) = '-' AND {number} <> '0' THEN '-' ELSE '' END"
     is_number = f"{matches(bare, '^[-+]?([0-9]+([.][0-9]*)?|[.][0-9]+)$')} AND length({bare}) <= {_LONGEST_NUMBER}"
     is_plain = matches(column, "^[ -~]*$")
-    # A day as it is written is its own form, and so is what looks like one and is none.
+    # A text that is a day, or only looks like one, is its own form.
     is_day = matches(bare, "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
     may_be_moment = f"{matches(bare, '^[-+.0-9].{3}[-/]')} AND NOT ({is_day})"
     text = f"CASE WHEN {bare} = '' THEN NULL WHEN {is_number} THEN {sign} || {number} ELSE lower({bare}) END"
@@ -87,14 +87,15 @@ def text_form(column: str, matches: Callable[[str, str], str]) -> Form:
 
 
 def float_form(column: str, written: str) -> Form:
-    """Of a float of 64 bits; ``written`` is its shortest text, without an exponent between 0.0001 and 10^15."""
+    """The form of a float of 64 bits; ``written`` is its shortest text, without an exponent between 0.0001 and
+    10^15."""
     size = f"abs({column})"
     odd = f"NOT ({column} = 0 OR ({size} >= 1e-4 AND {size} < 1e15))"
     return Form(f"CASE WHEN {column} = 0 THEN '0' ELSE {written} END", odd, column, float)
 
 
 def bytes_form(column: str, size: str, digits: str, digest: str) -> Form:
-    """Of bytes: their digits, or those of their SHA-256 where they are long."""
+    """The form of bytes: their digits, or those of their SHA-256 if they are long."""
     return Form(f"'0x' || CASE WHEN {size} <= 64 THEN {digits} ELSE {digest} END")
 
 

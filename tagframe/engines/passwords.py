@@ -1,4 +1,4 @@
-"""Passwords of servers: they stay in the process that was given them, and no pickle has one."""
+"""Passwords of servers: they stay in the process that received them, and no pickle contains one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PasswordFrom = str | Callable[[], str]
 """The name of a variable of the environment, or a function that gives the password."""
 
 VARIABLE = "TAGFRAME_PASSWORD"
-"""The variable that is looked at where nothing else is said."""
+"""The variable that is read by default."""
 
 _given: dict[str, str] = {}
 _sources: dict[str, PasswordFrom] = {}
@@ -22,17 +22,17 @@ _SECRET = re.compile(r"pass|pwd|token|secret|credential|key", re.IGNORECASE)
 
 
 def with_password(url: str, source: PasswordFrom) -> str:
-    """A URL that names no password with the one of a source.
+    """A URL without a password, completed with the password of a source.
 
     Raises:
-        InvalidArgument: it has one already, or names no user.
+        InvalidArgument: the URL has a password already, or no user.
         NotConfigured: the variable is not set.
     """
     scheme, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, _ = authority.rpartition("@")
     if not at or ":" in user:
-        raise InvalidArgument("password_from= goes with a URL that names a user and no password, scheme://user@host/…")
+        raise InvalidArgument("password_from= needs a URL with a user and without a password: scheme://user@host/…")
     return f"{scheme}://{user}:{urllib.parse.quote(_ask(source), safe='')}{rest[len(user) :]}"
 
 
@@ -42,7 +42,7 @@ def _ask(source: PasswordFrom) -> str:
     try:
         return os.environ[source]
     except KeyError:
-        raise NotConfigured(f"the password is to be read from ${source}, and no such variable is set") from None
+        raise NotConfigured(f"the password should come from ${source}, but that variable is not set") from None
 
 
 def keep(identity: str, password: str) -> None:
@@ -51,25 +51,25 @@ def keep(identity: str, password: str) -> None:
 
 
 def forget() -> None:
-    """Forget passwords and where they come from, as a process that begins."""
+    """Forget passwords and where they come from, as in a new process."""
     _given.clear()
     _sources.clear()
 
 
 def keep_source(identity: str, source: PasswordFrom) -> None:
-    """Remember where a password comes from: pickles say that, and not what it is."""
+    """Remember where a password comes from: pickles contain that, but not the password."""
     _sources[identity] = source
 
 
 def source_of(identity: str) -> PasswordFrom | None:
-    """Where the password of a server comes from, where its user said so."""
+    """Where the password of a server comes from, if its user said so."""
     return _sources.get(identity)
 
 
 def password_again(identity: str, source: PasswordFrom | None) -> str | None:
-    """The password of a server that came out of a pickle; None where nothing gives one.
+    """The password of a server that was unpickled; None if there is none.
 
-    It is the one that this process was given for the same server, or what the source gives, or ``TAGFRAME_PASSWORD``.
+    It is what the source gives, or the one that this process has for the same server, or ``TAGFRAME_PASSWORD``.
     """
     if source is not None:
         _sources.setdefault(identity, source)
@@ -79,5 +79,6 @@ def password_again(identity: str, source: PasswordFrom | None) -> str | None:
 
 
 def is_secret(name: str, value: Any) -> bool:
-    """Whether an option of a connection may be a secret: ``sslpassword``, ``token``; the path of a key file is none."""
+    """Whether an option of a connection may be a secret: ``sslpassword``, ``token``; the path of a key file is not
+    one."""
     return bool(_SECRET.search(name)) and name.lower() not in ("sslkey", "passfile", "keepalives") and bool(value)

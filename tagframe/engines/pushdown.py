@@ -1,7 +1,8 @@
-"""What an engine runs of a merge: whole joins, tests, counts, and rows of single tables by keys that are sent.
+"""The parts of a merge that an engine runs: whole joins, tests, counts, and rows of single tables by keys that are
+sent.
 
-There is one protocol, and each engine implements of it what it can, in its ``pushdown.py``; what it cannot it says, and
-merges then take another way. Tables go by what the engine calls them.
+There is one protocol. Each engine implements what it can in its ``pushdown.py``, and says what it cannot; merges then
+take another way. Tables have the names that the engine gives them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Refused(UnreadableTable):
-    """A source does not take a statement of ours: the merge takes another way."""
+    """A source rejects a statement of ours: the merge takes another way."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Selection:
     Attributes:
         tests: of its columns; see :meth:`Pushdown.says`.
         keys: column → the values that it may have, without nulls and duplicates.
-        within: column → the rows of another table of the source in which its value stands.
+        within: column → the rows of another table of the source that have its value.
     """
 
     tests: tuple[CellTest, ...] = ()
@@ -51,7 +52,7 @@ class Selection:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it leaves out nothing."""
+        """Whether it leaves out no rows."""
         return not (self.tests or self.keys or self.within)
 
 
@@ -63,10 +64,10 @@ class Statement:
         query: its text.
         columns: (table, column, name) of what it selects, in order; of what is counted or summed ("", "integer" or
             "real", name).
-        what: is read, for messages.
+        what: what is read, for messages.
         values: of its placeholders.
-        limit: so many rows at most, where the query says so.
-        is_sought: whether rows that fit something are looked for among many.
+        limit: the most rows, if the query has such a limit.
+        is_sought: whether it searches for a few matching rows among many.
     """
 
     query: str
@@ -77,7 +78,7 @@ class Statement:
     is_sought: bool = False
 
     def frame(self, made: Callable[[list[str]], pd.DataFrame], rows: int) -> pd.DataFrame:
-        """So many rows, of columns that are made by their names; of none where none are selected."""
+        """A frame of this many rows, with columns made by their names; without columns if none are selected."""
         return made([name for _, _, name in self.columns]) if self.columns else pd.DataFrame(index=pd.RangeIndex(rows))
 
 
@@ -85,22 +86,22 @@ class Pushdown(ABC):
     """One state of some tables of a source.
 
     Every method raises :class:`~tagframe.errors.UnreadableTable` where the source cannot answer,
-    :class:`~tagframe.errors.ColumnNotFound` for a column that a table has no more, and
+    :class:`~tagframe.errors.ColumnNotFound` for a column that a table no longer has, and
     :class:`~tagframe.errors.ServerGone` where the source is gone.
 
     Attributes:
         kind: of the engine.
         dialect: of its SQL, as sqlglot calls it.
-        binds: whether values travel beside a statement, not in it.
-        as_in_memory: whether rows come in the order that they have in memory, and texts that find no partner are looked
-            at in canonical form before; where not, keys are compared as the server compares them, and rows come in its
+        binds: whether values are sent beside a statement, not in it.
+        as_in_memory: whether rows come in the order that they have in memory, and texts without a partner are first
+            compared in canonical form. If not, keys are compared as the server compares them, and rows come in its
             order.
-        most_rows: results of so many rows are had from there in any case; of more only where they are a small part of
-            the start table. None where there is no such bound.
-        joins_outer: whether it has outer joins of both sides.
-        sorts_texts: whether texts come one after the other by their signs, and not by the rules of a language.
-        takes_keys: whether rows of single tables are chosen there: :meth:`frame`, :meth:`distinct` and :meth:`near`;
-            :meth:`order`, :meth:`one_of`, :meth:`is_odd` and :meth:`is_dated` are for that alone.
+        most_rows: results of at most this many rows are always computed there; larger ones only if they are a small
+            part of the start table. None for no such bound.
+        joins_outer: whether it has full outer joins.
+        sorts_texts: whether texts are ordered by their characters, not by the rules of a language.
+        takes_keys: whether rows of single tables are selected there: :meth:`frame`, :meth:`distinct` and :meth:`near`;
+            :meth:`order`, :meth:`one_of`, :meth:`is_odd` and :meth:`is_dated` are only for that.
     """
 
     kind: str
@@ -116,16 +117,16 @@ class Pushdown(ABC):
 
     @abstractmethod
     def key_kind(self, table: str, column: str) -> str:
-        """What the column holds as a key: "integer" of 64 bits, "text" that is compared by its signs, "null" where
-        nothing; other words stand for what is alike where the word is the same, "" for what SQL and pandas may compare
-        otherwise."""
+        """What the column holds as a key: "integer" of 64 bits, "text" that is compared by its characters, "null" for
+        no values. Columns with the same other word are comparable; "" is for what SQL and pandas may compare
+        differently."""
 
     @abstractmethod
     def cell_kind(self, table: str, column: str) -> Kind:
         """What the column's cells are compared as by tests."""
 
     def says(self, table: str, test: CellTest) -> bool:
-        """Whether a statement can say what a test means."""
+        """Whether a statement can express a test."""
         kind = self.cell_kind(table, test.column[1])
         return can_be_said(test, kind) and not (test.bound and kind == "text" and not self.sorts_texts)
 
@@ -135,13 +136,13 @@ class Pushdown(ABC):
         return said(column, test, kind, values, self.missing(column, kind))
 
     def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
-        """Whether nothing is in a cell. NaN counts as that, and is greater than all numbers where there is any."""
+        """Whether a cell is empty. NaN counts as empty, and is greater than all numbers where it exists."""
         from sqlglot import exp
 
         return column.is_(exp.null())
 
     def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether no key of these columns repeats, nulls aside."""
+        """Whether the keys of these columns are unique, apart from nulls."""
         if self.lets_none_repeat(table, columns):
             return True
         names = [self.compared(table, column) for column in columns]
@@ -153,19 +154,19 @@ class Pushdown(ABC):
         return self.known(table, ("unique", *columns), lambda: not self.values(twice, table))
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether the source itself lets no key of these columns repeat."""
+        """Whether the source itself keeps the keys of these columns unique."""
         return False
 
     def size(self, table: str) -> int:
         return int(self.numbers(f"SELECT count(*) AS n FROM {self.from_item(table)}")["n"])
 
     def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
-        """What was found out of the rows of a table; a source that can tell when these change finds it out once."""
+        """A fact about the rows of a table; a source that can tell when they change looks it up once."""
         return find()
 
     def lone(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[list[str], list[str]]:
-        """The texts of a column that another one does not hold, so many at most, and where there are any all that the
-        other one holds."""
+        """At most this many texts of a column that another one does not hold; if there are any, also all that the other
+        one holds."""
         mine, theirs = self.compared(table, column), f"o.{quoted(other_column)}"
         lone = self.values(
             f"SELECT DISTINCT {mine} AS k FROM {self.from_item(table)} AS t WHERE {mine} IS NOT NULL AND {mine} NOT IN "
@@ -193,14 +194,14 @@ class Pushdown(ABC):
         return None
 
     starts_early = False
-    """Whether a limit is looked for among a table's first rows, before it is among all."""
+    """Whether a limited query tries a table's first rows before it reads all."""
 
     def join_type(self, how: str, *, is_tested: bool) -> str:
         """The kind of join, as sqlglot calls it; ``is_tested`` is whether only some of the rows are wanted."""
         return {"inner": "", "left": "left", "outer": "full outer"}[how]
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
-        """A key as it is compared with another one, and grouped by."""
+        """A key in the form in which it is compared and grouped."""
         return column
 
     @abstractmethod
@@ -220,8 +221,8 @@ class Pushdown(ABC):
     def frame(
         self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
     ) -> tuple[pd.DataFrame, str]:
-        """The chosen rows, in the order of :meth:`Engine.numbered`, the first of them; and the statement, keys left
-        out of it."""
+        """The first of the selected rows, in the order of :meth:`Engine.numbered`; and the statement without the
+        keys."""
         for column in columns:
             self.cell_kind(table, column)  # raises where the table has it no more
         shown = ", ".join(f"t.{quoted(column)}" for column in columns) or "NULL"
@@ -242,11 +243,12 @@ class Pushdown(ABC):
         return None if len(found) > most else self.index(table, column, found)
 
     def index(self, table: str, column: str, keys: list[Any]) -> pd.Index:
-        """Keys that travelled."""
+        """Keys that were sent."""
         return pd.Index(list(map(int, keys)) if self.key_kind(table, column) == "integer" else keys)
 
     def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
-        """Texts of a column that are none of these keys and may have one of these canonical forms, and others beside.
+        """Texts of a column that are not among these keys and may have one of these canonical forms; other texts may be
+        included.
 
         None where there are more than ``most``.
         """
@@ -278,7 +280,7 @@ class Pushdown(ABC):
 
     @abstractmethod
     def from_item(self, table: str) -> str:
-        """What stands in FROM."""
+        """The item in FROM."""
 
     def compared(self, table: str, column: str) -> str:
         """A key column as it is compared."""
@@ -299,7 +301,7 @@ class Pushdown(ABC):
         return text
 
     def is_odd(self, text: str) -> str:
-        """Whether a text has a sign beyond printable ASCII, of which only Python knows what it means."""
+        """Whether a text has a character beyond printable ASCII, which only Python can interpret."""
         raise NotImplementedError
 
     def is_dated(self, text: str) -> str:

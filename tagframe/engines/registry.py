@@ -30,7 +30,7 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
 }
 
 IN_PLACE = "duckdb"
-"""What ``engine=`` calls the engine that reads files of folders, and frames, where they are."""
+"""The value of ``engine=`` for the engine that reads files of folders, and frames, in place."""
 
 DIALECTS = {dialect.name: dialect for dialect in (SQLITE, POSTGRES, DUCKDB)}
 """By sqlglot's name."""
@@ -47,15 +47,15 @@ SUFFIXES = tuple(suffix for suffixes in ENGINES for suffix in suffixes)
 
 
 def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine | None:
-    """What reads the file; None where nothing does.
+    """The engine that reads the file; None if there is none.
 
     Args:
         file: its ending tells its format.
-        look_inside: whether a file of any ending is read as SQLite where it begins as such files do.
+        look_inside: whether a file of any ending is read as SQLite if it begins like one.
         csv: how CSV files are written (:attr:`~tagframe.engines.files.CSVEngine.told`).
 
     Raises:
-        OSError: the file cannot be looked into.
+        OSError: the file cannot be read.
     """
     if look_inside and is_sqlite_file(file):
         return SQLiteEngine(file)
@@ -65,8 +65,8 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
 
 
 NO_URL = (
-    "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is no "
-    "such URL and no file, and it is not shown, as a password may be in it"
+    "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is "
+    "neither such a URL nor a file. It is not shown, because it may contain a password"
 )
 
 
@@ -75,20 +75,21 @@ ADDRESSES = frozenset("abfs abfss adl az ftp gcs gs hdfs hf http https oss s3 s3
 
 
 def is_url(source: object) -> bool:
-    """Whether a source is a server's address, and no file's."""
+    """Whether a source is a server's address, not a file's."""
     return isinstance(source, str) and "://" in source and not source.startswith("file:")
 
 
 def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFrom | None = None) -> Engine:
-    """What reads a server's tables: an engine of its own, else SQLAlchemy.
+    """The engine that reads a server's tables: one of its own, else SQLAlchemy.
 
     Args:
         url: ``postgresql://user:password@host:port/database``.
-        schemas: whose tables; None for all that may be read (beyond PostgreSQL: for the connection's default schema).
-        password_from: what gives the password, where the URL has none.
+        schemas: whose tables; None for all that may be read (other servers than PostgreSQL: for the default schema of
+            the connection).
+        password_from: what gives the password, if the URL has none.
 
     Raises:
-        InvalidArgument: no URL of a server that is known.
+        InvalidArgument: the URL is not one of a known kind of server.
         MissingExtra: its drivers are not installed.
     """
     scheme = url.partition("://")[0].partition("+")[0].strip().lower()
@@ -96,8 +97,8 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         raise InvalidArgument(NO_URL)
     if scheme in ADDRESSES:
         raise InvalidArgument(
-            f"files at {scheme}:// are not read where they are. Copy the folder and open the copy, as fsspec does: "
-            f"fsspec.filesystem({scheme!r}).get(address, 'data/', recursive=True); or give frames by name, as "
+            f"files at {scheme}:// are not read remotely. Copy the folder and open the copy, for example with fsspec: "
+            f"fsspec.filesystem({scheme!r}).get(address, 'data/', recursive=True); or give frames by name: "
             f"{{'sales': pandas.read_parquet(address)}}"
         )
     url = url.strip()

@@ -1,4 +1,4 @@
-"""Tables that a statement brings along: frames as Arrow tables, and Arrow tables as a SQLite database in memory."""
+"""Tables that are sent with a statement: frames as Arrow tables, and Arrow tables as a SQLite database in memory."""
 
 from __future__ import annotations
 
@@ -78,12 +78,13 @@ def _text(value: Any) -> str:
 
 
 def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
-    """The relations as a serialised SQLite database, and a key that no other relations have; (None, b"") of none.
+    """The relations as a serialised SQLite database, and a key that no other relations have; (None, b"") if there are
+    none.
 
-    Images are kept, up to 256 MB of them, the last ones: the next statement is most often over the same tables.
+    The last images are kept, up to 256 MB: the next statement usually reads the same tables.
 
     Raises:
-        SQLFailed: what SQLite cannot hold.
+        SQLFailed: SQLite cannot hold a value.
     """
     if not relations:
         return None, b""
@@ -149,22 +150,22 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
 
 
 def check_names(what: str, names: Iterable[str], fold: Callable[[str], str]) -> None:
-    """Refuse names of which two are one to an engine.
+    """Refuse two names that are equal for an engine.
 
     Raises:
-        SQLFailed: they are.
+        SQLFailed: two of them are.
     """
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(fold(name), name)
         if other != name:
             raise SQLFailed(
-                f"the {what} {other!r} and {name!r} have one name in SQL, where case does not count: rename one"
+                f"the {what} {other!r} and {name!r} have the same name in SQL, which ignores case: rename one"
             )
 
 
 def _declared(kind: Any) -> str:
-    """The type that has SQLite compare values as they are."""
+    """The declared type with which SQLite compares values unchanged."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):

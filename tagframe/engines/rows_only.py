@@ -1,4 +1,4 @@
-"""What engines share that only hold rows: frames, CSV and Parquet files."""
+"""What engines that only hold rows share: frames, CSV and Parquet files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some values of the columns of a source, and their hashes: what keys are inferred from where rows are not read."""
+"""Some values of the columns of a source, and their hashes: keys are inferred from these if rows are not read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tagframe.engines.hashing import Form, Hashes
 from tagframe.engines.pushdown import Pushdown
 
 SAMPLED = 50_000
-"""Rows from which on some distinct values are taken from a sample of so many, about."""
+"""From this many rows on, distinct values are taken from a sample of about as many rows."""
 
 
 class SampledValues(Pushdown):
-    """A source that also tells of some values of its columns."""
+    """A source that also gives some values of its columns."""
 
     def hashes(self, table: str, column: str, most: int, most_odd: int) -> Hashes | None:
-        """The smallest hashes of the column's canonical values, and what has to get its canonical form here.
+        """The smallest hashes of the column's canonical values, and the values that get their canonical form here.
 
         None where the column's type has no canonical form in SQL, or there are more than ``most_odd`` odd values.
         """
@@ -44,16 +44,17 @@ class SampledValues(Pushdown):
 
     @abstractmethod
     def form(self, table: str, column: str) -> Form | None:
-        """The canonical form of a column's values, where SQL can say it."""
+        """The canonical form of a column's values, if SQL can express it."""
 
     @abstractmethod
     def stop_after(self, seconds: float) -> None:
-        """Statements from here on are stopped after so long, where the source can stop them."""
+        """Later statements are stopped after this time, if the source can stop them."""
 
     def some(self, table: str, column: str, most: int) -> str:
-        """A query for some distinct values of a column that are not null, so many at most, as ``k``.
+        """A query for at most this many distinct values of a column that are not null, as ``k``.
 
-        Those of the smallest hashes among :data:`SAMPLED` rows from all over the table, so that they are no first ones.
+        They have the smallest hashes among :data:`SAMPLED` rows from all over the table, so they are not just the first
+        ones.
         """
         rows, ending = self.sample(table)
         read = f"{self.from_item(table)} AS t{rows}"
@@ -63,7 +64,8 @@ class SampledValues(Pushdown):
 
     @abstractmethod
     def sample(self, table: str) -> tuple[str, str]:
-        """What takes some of the rows of a large table, the same ones each time: before WHERE, and after it."""
+        """SQL that takes some of the rows of a large table, the same ones each time: a part before WHERE, and one after
+        it."""
 
     def contained(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[int, int]:
         """Some distinct values of a column, and how many of them another column of the source holds."""

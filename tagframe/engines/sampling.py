@@ -1,4 +1,4 @@
-"""What a sample says of a whole column."""
+"""What a sample says about a whole column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def distinct_of_sample(seen: int, distinct: int, once: int, filled: int) -> int:
     Args:
         seen: cells of the sample that are not null.
         distinct: their distinct values.
-        once: those among them that stand there once.
+        once: those among them that occur once.
         filled: cells of the whole column that are not null.
 
     >>> distinct_of_sample(100, 7, 0, 10_000), distinct_of_sample(100, 100, 100, 10_000)

@@ -1,4 +1,4 @@
-"""Tables of servers that have schemas, by one name."""
+"""One name for a table in a schema of a server."""
 
 from __future__ import annotations
 

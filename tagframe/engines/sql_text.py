@@ -1,4 +1,4 @@
-"""Names and texts as they stand in SQL; the standard library alone, as worker processes import it, too."""
+"""Names and texts in SQL; only the standard library, because worker processes import this, too."""
 
 from __future__ import annotations
 

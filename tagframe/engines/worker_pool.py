@@ -1,7 +1,7 @@
-"""Worker processes that run statements which nobody trusts, kept warm, and killed where they pass their time.
+"""Worker processes that run untrusted statements; they are kept warm, and killed at their time limit.
 
 Nothing inside a process can stop SQLite or DuckDB in the middle of one function (``instr`` or ``levenshtein`` of long
-texts take minutes), and nothing but a process has a memory of its own that can be bounded.
+texts take minutes), and only a process has memory of its own that can be limited.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",  # an arena for each thread would take 64 MB of the address space
     "MALLOC_TRIM_THRESHOLD_": "131072",  # what is freed goes back to the system
     "MALLOC_MMAP_THRESHOLD_": "131072",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # others take memory in advance, of which nobody knows how much is used
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # others reserve memory, so its use is unknown
     "OPENBLAS_NUM_THREADS": "1",
 }
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
@@ -44,7 +44,7 @@ Supply = Callable[..., protocol.Block]
 
 
 class Expired(Exception):
-    """The statement passed its time, and its process was killed."""
+    """The statement exceeded its time, and its process was killed."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Kind:
     """What runs in a process.
 
     Attributes:
-        module: that has its ``Worker``; see :class:`tagframe.engines.worker_program.Worker`.
-        paths: folders of the packages that it imports; none of them is looked into for anything else.
-        is_slow: to start; where a process of this kind is killed, the next one is started at once.
+        module: the one with its ``Worker``; see :class:`tagframe.engines.worker_program.Worker`.
+        paths: folders of the packages that it imports; they are used for nothing else.
+        is_slow: whether it starts slowly; if a process of this kind is killed, the next one is started at once.
     """
 
     module: str
@@ -63,7 +63,7 @@ class Kind:
 
 
 class Process:
-    """One worker process, of one limit of memory, that holds the copied tables of its last request."""
+    """One worker process with a memory limit; it keeps the copied tables of its last request."""
 
     def __init__(self, kind: Kind, memory: int) -> None:
         self.kind, self.memory = kind, memory
@@ -91,7 +91,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The system's number of it."""
+        """Its process id."""
         return self._popen.pid
 
     @property
@@ -102,11 +102,11 @@ class Process:
     def ask(
         self, request: protocol.Request, seconds: float, supply: Supply
     ) -> tuple[protocol.Answer, list[protocol.Block]]:
-        """The answer, and the parts that came before it; the process is of no more use where this raises."""
+        """The answer, and the parts that came before it; if this raises, the process cannot be used any more."""
         parts: list[protocol.Block] = []
         with stopped_by(self._popen.kill):
             if not self._is_ready:
-                # The time of a statement is its own: that in which a process starts is not.
+                # The start of a process does not count as time of the statement.
                 with _deadline(self._popen, _MOST_SECONDS_TO_START):
                     self._message()
                 self._is_ready = True
@@ -134,7 +134,8 @@ class Process:
         self._close()
 
     def disown(self) -> None:
-        """In a forked child: the process is the parent's, and must not outlive it by our end of its pipe."""
+        """In a forked child: the process is the parent's. Our end of its pipe is closed, so that it ends with the
+        parent."""
         self._close()
         self._popen.returncode = 0
 
@@ -148,7 +149,7 @@ class Process:
 
 @contextmanager
 def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """A block in which a process speaks: it is killed where that takes longer, and its death has a name."""
+    """A block that waits for a process: it is killed at the deadline, and its end becomes a named error."""
     expired = threading.Event()
 
     def expire() -> None:
@@ -163,7 +164,7 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
             yield
         finally:
             timer.cancel()
-            timer.join()  # a program that forks next is to have no thread of ours
+            timer.join()  # the program may fork next, and must have no thread of ours then
     except (EOFError, OSError, MemoryError, OverflowError) as error:
         if expired.is_set():
             raise Expired from error
@@ -173,22 +174,22 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, texts, bytes and tuples: the process is not trusted with anything that could do something."""
+    """Reads numbers, texts, bytes and tuples: anything else from the process is not trusted."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a plain value")
 
 
 def plain(block: protocol.Block) -> Any:
     """What a worker pickled.
 
     Raises:
-        SQLFailed: it is more than numbers, texts, bytes, lists and tuples.
+        SQLFailed: it has more than numbers, texts, bytes, lists and tuples.
     """
     try:
         return _Plain(io.BytesIO(block)).load()
     except pickle.UnpicklingError as error:
-        raise SQLFailed(f"the process that ran the SQL gave no plain answer: {error}") from error
+        raise SQLFailed(f"the process that ran the SQL sent an answer that is not plain data: {error}") from error
 
 
 class Pool:
@@ -214,10 +215,10 @@ class Pool:
         Args:
             kind: of worker.
             request: what the worker of this kind takes.
-            seconds: from the moment on at which the request is sent.
+            seconds: the time limit, from the moment at which the request is sent.
             memory: bytes that the process may take.
-            supply: answers what it asks back.
-            copied: what the worker keeps for the next request of the same, by a key.
+            supply: answers the worker's questions.
+            copied: the key of the tables that the worker keeps for the next request.
 
         Raises:
             Expired: it took longer.
@@ -227,7 +228,7 @@ class Pool:
             process = self._taken(kind, memory, copied)
             try:
                 answer, parts = process.ask(request, seconds, supply)
-            except BaseException as error:  # a Ctrl-C too: what nobody waits for shall not go on
+            except BaseException as error:  # a Ctrl-C, too: work that nobody waits for must end
                 self._end(process, is_next_wanted=isinstance(error, Exception))
                 raise
             process.copied = copied
@@ -282,16 +283,16 @@ def answered(
     more_memory: int = 0,
     copied: str | None = None,
 ) -> tuple[list[Any], list[protocol.Block]]:
-    """What a worker says of a statement that it has run, and the parts that it sent before.
+    """A worker's answer to a statement, and the parts that it sent before.
 
     Args:
         kind, request, supply, copied: as for :meth:`Pool.run`.
         statement: of the request.
         title: of the engine's SQL, for messages.
-        more_memory: bytes that the process may take beside those of the statement.
+        more_memory: bytes that the process may take in addition to those of the statement.
 
     Raises:
-        UnsafeSQL, SQLFailed, UnreadableTable: it was not run to its end.
+        UnsafeSQL, SQLFailed, UnreadableTable: it did not finish.
     """
     limits, shown = statement.limits, statement.shown
     memory = limits.memory * 2**20 + more_memory
@@ -307,11 +308,11 @@ def answered(
     if state == protocol.OUT_OF_MEMORY:
         raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
     if state == protocol.TOO_LARGE:
-        raise SQLFailed(f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
+        raise SQLFailed(f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
     if state == protocol.REFUSED:
         raise UnsafeSQL(f"{title} refused the SQL: {reason}: {shown}")
     if state == protocol.UNREADABLE:
-        raise UnreadableTable(f"the SQL cannot be answered: {reason}; tagframe.open_corpus looks again")
+        raise UnreadableTable(f"the SQL cannot be run: {reason}; call tagframe.open_corpus again")
     if state == protocol.NO_COLUMN:
         hint = " (text stands in single quotes)" if f'"{reason}"' in statement.sql else ""
         reason = f"no such column: {reason}{hint} in {did_you_mean(reason.rpartition('.')[2], said[1])}"

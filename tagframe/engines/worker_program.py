@@ -1,13 +1,13 @@
-"""Run as a process of its own: statements that nobody trusts, one after the other, and their answers back.
+"""Runs as a process of its own: it gets untrusted statements, one after the other, and sends their answers back.
 
-This file is a program, started by :mod:`tagframe.engines.worker_pool` and by nothing else; it imports the standard
-library alone, and the one module that knows the engine, whose ``Worker`` answers requests. Nothing else of tagframe is
-loaded, nor pandas, so that a process starts fast and takes little memory of its own.
+Only :mod:`tagframe.engines.worker_pool` starts this program. It imports only the standard library and the engine's
+module, whose ``Worker`` answers requests. Neither the rest of tagframe nor pandas is loaded, so that a process starts
+fast and takes little memory.
 
-Requests come on its standard input and answers leave on its standard output, each a pickle of plain values after eight
-bytes of length. In the middle of a request a worker may send parts of its answer, and may ask back for what it has not
-got. Its time is bounded by the pool, which kills the process. When standard input closes, as it does when the caller's
-process ends however it ends, the process ends at once, in the middle of a statement too.
+Requests come on standard input and answers go to standard output, each a pickle of plain values after eight bytes of
+length. During a request a worker may send parts of its answer, and may ask the caller for data that it lacks. The pool
+limits its time and kills the process. When standard input closes, which also happens when the caller's process ends in
+any way, the process ends at once, even in the middle of a statement.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Block = bytes | bytearray | memoryview
 
 
 class Worker(Protocol):
-    """What answers requests, in the engine's module: ``Worker(memory, caller)``."""
+    """Answers requests, in the engine's module: ``Worker(memory, caller)``."""
 
     @property
     def is_spent(self) -> bool:
         """Whether the process is not good for another request."""
 
     def answer(self, request: Request) -> Answer:
-        """One of the words above, and what there is to say."""
+        """One of the words above, and the details."""
 
     def rest(self) -> None:
         """Make ready for the next request, while there is none."""
@@ -61,7 +61,7 @@ class Caller:
         return request
 
     def ask(self, *question: Any) -> Block:
-        """What the caller has to say to a question in the middle of a request; asked from any thread."""
+        """The caller's answer to a question during a request; asked from any thread."""
         with self._lock:
             self._write(ASKS, question)
             return self._blocks.get()
@@ -83,7 +83,7 @@ class Caller:
         write_block(self._output, pickle.dumps(message))
 
     def _listen(self) -> None:
-        """Take what comes; end the process, whatever it does, where the caller is gone."""
+        """Read messages; end the process, whatever it does, if the caller is gone."""
         try:
             while True:
                 self._blocks.put(read_block(sys.stdin.buffer))
@@ -93,7 +93,7 @@ class Caller:
 
 
 def read_exactly(stream: IO[bytes], size: int) -> Block:
-    """So many bytes; fewer where the stream ends before."""
+    """This many bytes; fewer if the stream ends before."""
     block = bytearray(size)
     rest = memoryview(block)
     while rest:
@@ -113,7 +113,7 @@ def read_block(stream: IO[bytes]) -> Block:
     size = read_exactly(stream, 8)
     block = read_exactly(stream, int.from_bytes(size, "big"))
     if len(size) < 8 or len(block) < int.from_bytes(size, "big"):
-        raise EOFError("the other side has gone")
+        raise EOFError("the other process has ended")
     return block
 
 
@@ -126,9 +126,9 @@ def write_block(stream: IO[bytes], block: Block) -> None:
 
 
 def bound(limit: str, wanted: int | None) -> None:
-    """Bound what the process may take, by the name of the system's limit; None lifts the bound again.
+    """Set a limit of the process, by the system's name for it; None lifts it again.
 
-    Where the system has such limits; elsewhere what the engine itself heeds and the pool's deadline are what is left.
+    On systems without such limits, only the engine's own limits and the pool's deadline remain.
     """
     try:
         import resource
@@ -149,7 +149,7 @@ def main() -> None:
     tagframe = types.ModuleType("tagframe")
     tagframe.__path__ = [package]
     sys.modules["tagframe"] = tagframe
-    # Arrow loads numpy where it finds it, and no worker needs it: without it a process is there a third sooner.
+    # Arrow loads numpy if it is there, and no worker needs it: without it a process starts in two thirds of the time.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     caller = Caller()
     worker: Worker = importlib.import_module(engine).Worker(int(memory), caller)

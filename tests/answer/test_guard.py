@@ -266,8 +266,11 @@ def test_integers_beside_nulls_stay_integers(corpus):
 @pytest.mark.parametrize(
     ("frames", "says"),
     [
-        ({"t": pd.DataFrame({"a": [1], "A": [2]})}, "the columns of t 'a' and 'A' have one name in SQL"),
-        ({"t": pd.DataFrame({"a": [1]}), "T": pd.DataFrame({"a": [1]})}, "the tables 't' and 'T' have one name in SQL"),
+        ({"t": pd.DataFrame({"a": [1], "A": [2]})}, "the columns of t 'a' and 'A' have the same name in SQL"),
+        (
+            {"t": pd.DataFrame({"a": [1]}), "T": pd.DataFrame({"a": [1]})},
+            "the tables 't' and 'T' have the same name in SQL",
+        ),
         ({"t": pd.DataFrame({"a": pd.Series([2**63], dtype="uint64")})}, "an integer beyond 64 bits, signed"),
         ({"t": pd.DataFrame({"a": pd.Series([2**70], dtype=object)})}, "column 'a' holds an integer beyond 64 bits"),
         ({"t": pd.DataFrame({f"c{position}": [1] for position in range(2_100)})}, "too many columns"),

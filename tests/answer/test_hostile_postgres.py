@@ -423,7 +423,7 @@ def test_limits_are_said(cinema):
     with pytest.raises(SQLFailed, match=r"stopped after 0\.2 seconds, by the server"):
         run_sql(HUNGRY[2], cinema, TABLES, SQLLimits(seconds=0.2))
     for sql in HUNGRY[8:10]:
-        with pytest.raises(SQLFailed, match=r"passes SQLLimits\(memory=64\)"):
+        with pytest.raises(SQLFailed, match=r"exceeds SQLLimits\(memory=64\)"):
             run_sql(sql, cinema, TABLES, SQLLimits(memory=64, seconds=60))
     with pytest.raises(SQLFailed, match=r"titel.*did you mean 'title'"):
         dry_run("SELECT titel FROM film", cinema, TABLES)

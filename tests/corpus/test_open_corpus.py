@@ -202,7 +202,7 @@ class TestFrames:
             ({"t": pd.DataFrame([[1, 2]], columns=[1, "1"])}, "more than one column called '1'"),
             ({"t": pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")]))}, "MultiIndex of 2 levels"),
             ({"t": pd.Series([1])}, "'t' is a Series, not a pandas.DataFrame"),
-            ({1: pd.DataFrame({"a": [1]})}, "a frame's name is text; got 1"),
+            ({1: pd.DataFrame({"a": [1]})}, "a frame's name must be text; got 1"),
             ({"": pd.DataFrame({"a": [1]})}, "'table' or 'database.table'; got ''"),
             ({"bank.": pd.DataFrame({"a": [1]})}, "got 'bank.'"),
             ({"t": pd.DataFrame({"a": [1]}), "frames.t": pd.DataFrame({"a": [1]})}, "two frames are called frames.t"),

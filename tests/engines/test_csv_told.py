@@ -64,10 +64,10 @@ def test_other_options_are_another_reading(folder):
     ("told", "match"),
     [
         ({"decimel": ","}, "did you mean 'decimal'"),
-        ({"header": None}, "'header' is none of them"),
-        ({"chunksize": 3}, "'chunksize' is none of them"),
-        ("decimal=,", "is a mapping"),
-        ({"on_bad_lines": print}, "texts, numbers, lists"),
+        ({"header": None}, "'header' is not one of them"),
+        ({"chunksize": 3}, "'chunksize' is not one of them"),
+        ("decimal=,", "must be a mapping"),
+        ({"on_bad_lines": print}, "texts, numbers, or lists"),
     ],
 )
 def test_other_options_are_refused_by_name(folder, told, match):

@@ -354,7 +354,9 @@ def test_iceberg_that_names_another_machine_is_refused_without_a_word_to_it(
     metadata_changed(tmp_path / "ice", elsewhere)
     for name in ("S3FileSystem", "resolve_s3_region"):
         monkeypatch.setattr(f"pyarrow.fs.{name}", lambda *_, **__: pytest.fail("it asks the network"))
-    with pytest.raises(UnreadableTable, match=r"it names s3://bucket/ice/snap\.avro, and only what is on this machine"):
+    with pytest.raises(
+        UnreadableTable, match=r"it refers to s3://bucket/ice/snap\.avro, but only files on this machine"
+    ):
         tf.open_corpus(tmp_path)
 
 

@@ -127,7 +127,7 @@ def test_as_much_memory_as_there_may_be(empty, kind):
 
 
 def test_nothing_is_unpickled_that_could_act():
-    with pytest.raises(SQLFailed, match=r"posix\.system|nt\.system|no plain value"):
+    with pytest.raises(SQLFailed, match=r"posix\.system|nt\.system|not a plain value"):
         worker_pool.plain(worker_pool.pickle.dumps(os.system))
 
 

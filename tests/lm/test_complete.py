@@ -349,8 +349,8 @@ def test_no_room_for_an_answer(lm: LM):
         ({"model": "openai/x", "concurrency": 0}, "at least 1"),
         ({"model": "openai/x", "timeout": 0}, "timeout is above 0"),
         ({"model": "openai/x", "hedge_after": -1}, "hedge_after is above 0"),
-        ({"model": "openai/x", "tpm": 0}, "tpm is the tokens a minute"),
-        ({"model": "openai/x", "rpm": -1}, "rpm is the requests a minute"),
+        ({"model": "openai/x", "tpm": 0}, "tpm must be a number of tokens per minute"),
+        ({"model": "openai/x", "rpm": -1}, "rpm must be a number of requests per minute"),
     ],
 )
 def test_bad_arguments_of_a_model(arguments: dict[str, Any], reason: str):
@@ -390,8 +390,8 @@ def test_none_given_to_a_call_is_none(server: Server, lm: LM, own_store: Path):
     [
         ({"embedder": "nonsense"}, "embedder= is no setting of a call to a model"),
         ({"corpus": None}, "corpus= is no setting of a call to a model"),
-        ({"api_base": "http://elsewhere/v1"}, "api_base belongs to the connection that an LM object has"),
-        ({"api_key": "sk-other"}, "api_key belongs to the connection"),
+        ({"api_base": "http://elsewhere/v1"}, "api_base cannot be given beside an LM object"),
+        ({"api_key": "sk-other"}, "api_key cannot be given beside an LM object"),
         ({"concurency": 3}, "did you mean 'concurrency'"),
     ],
 )

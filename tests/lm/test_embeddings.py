@@ -202,7 +202,7 @@ class TestNames:
     def test_a_folder_of_the_same_name(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "openai" / "mine").mkdir(parents=True)
-        with pytest.raises(InvalidArgument, match=r"is a folder here, and a model of the provider 'openai': say '\./"):
+        with pytest.raises(InvalidArgument, match=r"is a folder here and also a model of 'openai': write '\./"):
             get_embedder(Settings(embedder="openai/mine", api_key="k"))
 
 

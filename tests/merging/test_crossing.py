@@ -224,7 +224,7 @@ def test_a_server_that_goes_away_is_named_and_the_next_merge_goes_on(sources, po
 
     with monkeypatch.context() as patch:
         patch.setattr(PostgresPushdown, "frame", cut)
-        with pytest.raises(ServerGone, match="went away"):
+        with pytest.raises(ServerGone, match="connection was lost"):
             run_plan(plan, corpus, limit=3)
     assert len(run_plan(plan, corpus, limit=3, on_loss="allow")[0]) == 3
 
@@ -255,7 +255,7 @@ def test_tables_that_changed_since_are_named(database, tmp_path):
         run_plan(plan, corpus, limit=3)
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("ALTER TABLE a RENAME COLUMN l TO k; ALTER TABLE a RENAME TO c")
-    with pytest.raises(UnreadableTable, match=r"not in postgresql.* any more"):
+    with pytest.raises(UnreadableTable, match=r"no longer in postgresql"):
         run_plan(plan, corpus)
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("ALTER TABLE c RENAME TO a")
@@ -263,7 +263,7 @@ def test_tables_that_changed_since_are_named(database, tmp_path):
     with pytest.raises(UnreadableTable, match="part-1"):
         run_plan(plan, corpus)
     (folder / "b" / "part-1.parquet").unlink()
-    with pytest.raises(UnreadableTable, match="not there any more"):
+    with pytest.raises(UnreadableTable, match="no longer exists"):
         run_plan(plan, corpus)
 
 

@@ -165,7 +165,7 @@ GAMES = {
 def test_a_tie_is_said_in_the_plan_the_report_and_a_warning_and_can_be_refused():
     plan = tf.join_plan(GAMES)
     assert plan.ambiguous
-    assert "as sure)" in repr(plan)
+    assert "equally likely)" in repr(plan)
     with pytest.warns(AmbiguousJoinWarning, match=r"first_team_id.*; or game\.second_team_id = team\.team_id"):
         _, report = merged(GAMES)
     assert "Nothing tells why not on game.second_team_id = team.team_id" in repr(report)

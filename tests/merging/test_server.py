@@ -137,7 +137,7 @@ def test_tables_that_changed_are_named(database):
         run_plan(plan, own, limit=1)
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("DROP TABLE geo.country CASCADE")
-    with pytest.raises(UnreadableTable, match=r"'geo.country' is not in .* any more"):
+    with pytest.raises(UnreadableTable, match=r"'geo.country' is no longer in .*"):
         run_plan(plan, own, limit=1)
 
 

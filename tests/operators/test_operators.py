@@ -80,7 +80,7 @@ def test_an_unknown_name_suggests_the_nearest():
         _ = frame.tag.sem_filtr
     with pytest.raises(NameUnknown, match="did you mean 'sem_filter'"):
         _ = frame.tag.quote.sem_filtr
-    with pytest.raises(InvalidArgument, match="sem_filter, which takes a list"):
+    with pytest.raises(InvalidArgument, match="'sem_filter', which takes a list"):
         config.checked({"lm_for": {"sem_filters": "openai/own"}})
 
 

@@ -37,8 +37,8 @@ def test_a_doubtful_table_that_only_repeats_rows_is_left_out_and_that_is_said():
     assert report.start == "m.track"
     assert repr(report).startswith("m.playlist_track is left out")
     assert "playlist_track is left out" in report._repr_html_()
-    assert "without m.playlist_track" in repr(tables)
-    assert "without m.playlist_track" in tables._repr_html_()
+    assert "left out m.playlist_track" in repr(tables)
+    assert "left out m.playlist_track" in tables._repr_html_()
     assert JoinPlan.from_json(tables.join_plan.to_json()).left_out == ("m.playlist_track",)
 
 

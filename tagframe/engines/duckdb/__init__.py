@@ -1,1 +1,1 @@
-"""Files in folders, and Delta and Iceberg tables, that DuckDB reads where they are."""
+"""Files in folders, and Delta and Iceberg tables, that DuckDB reads in place."""

@@ -1,7 +1,7 @@
-"""DuckDB over the files of a lake, for statements of our own: a database in memory that can reach nothing else.
+"""DuckDB over the files of a lake, for our own statements: a database in memory that can reach nothing else.
 
-``enable_external_access`` is off but for the files of the tables, and the configuration is locked. No extension is
-loaded that is not part of DuckDB itself. It runs in this process; statements that nobody trusts do not:
+``enable_external_access`` is off except for the files of the tables, and the configuration is locked. Only extensions
+that are part of DuckDB are loaded. It runs in this process; untrusted statements do not:
 :mod:`tagframe.engines.duckdb.statement`.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MEMORY = "1GB"
-"""What DuckDB may take for queries of our own; larger sorts and joins go through files in the temporary folder."""
+"""The memory of DuckDB for our own queries; larger sorts and joins use files in the temporary folder."""
 _MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
             "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
 """pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
@@ -50,11 +50,11 @@ class Opened:
 
     Attributes:
         table: which.
-        source: SQL that stands in FROM.
+        source: SQL for FROM.
         columns: in order.
-        number: SQL for what numbers its rows, in their order; "" where nothing does.
-        logged: what its log tells, of Delta and Iceberg tables.
-        facts: what was found out of its rows.
+        number: SQL for the number of a row, in row order; "" if there is none.
+        logged: what the log tells, for Delta and Iceberg tables.
+        facts: found by reading its rows.
         state: of its files, or of those of its log, when it was opened.
     """
 
@@ -67,8 +67,8 @@ class Opened:
     state: list[tuple[str, int, int]] = field(default_factory=list)
 
     def footers(self) -> list[Any] | None:
-        """Those of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None where rows are not
-        told by footers alone."""
+        """The footers of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None if footers alone
+        do not tell the rows."""
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         if self.logged is not None:
@@ -76,7 +76,7 @@ class Opened:
         return [pq.read_metadata(file) for file in self.table.files] if self.table.format == "parquet" else None
 
     def comments(self) -> dict[str, str]:
-        """What the log, or the first of its Parquet files, notes of columns."""
+        """The comments on columns in the log, or in the first of its Parquet files."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -119,14 +119,15 @@ class Lake:
         self.run("SET lock_configuration = true")
 
     def _cursor(self, sent: Mapping[str, Any] | None = None) -> Any:
-        """A connection to the database, for one thread; what is registered with one is not there in others."""
+        """A connection to the database, for one thread; tables registered on one connection are not visible on
+        others."""
         cursor = self.connection.cursor()
         for name, source in {**self._registered, **(sent or {})}.items():
             cursor.register(name, source)
         return cursor
 
     def register(self, name: str, source: Any) -> None:
-        """Have statements read an Arrow table by this name."""
+        """Make an Arrow table readable by this name."""
         self._registered[name] = source
 
     def run(self, sql: str) -> None:
@@ -136,7 +137,7 @@ class Lake:
         self.connection.close()
 
     def opened(self, name: str) -> Opened:
-        """A table, its columns looked up; anew where its files have changed.
+        """A table with its columns; they are looked up again if its files have changed.
 
         Raises:
             UnreadableTable: it cannot be read.
@@ -206,35 +207,35 @@ class Lake:
         """The rows of a query.
 
         Args:
-            sql: that is asked.
+            sql: the query.
             values: of its named placeholders.
-            sent: tables that go along with it, by their names in it.
+            sent: tables that are sent with it, by their names in it.
         """
         with self._cursor(sent) as cursor:
             return cursor.sql(sql, params=dict(values) if values else None).to_arrow_table()
 
     def reading(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a query, so many at a time."""
+        """The rows of a query, in batches of this many."""
         yield from self._cursor().sql(sql).to_arrow_reader(rows)
 
 
 @contextmanager
 def named_errors(*tables: LakeTable) -> Iterator[None]:
-    """A block that reads tables: what fails there is an :class:`UnreadableTable` that names the file."""
+    """A block that reads tables: its errors become :class:`UnreadableTable`, which names the file."""
     import duckdb
 
     try:
         yield
     except TagframeError:
         raise
-    except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow's own among them, of days after 9999
+    except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # also Arrow's own, for days after 9999
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         for table in tables:
             for file in table.files:
                 if not os.path.exists(file):
                     raise UnreadableTable(
-                        f"table {table.called!r} cannot be read: {file} is not there any more; tagframe.open_corpus "
-                        "looks again"
+                        f"table {table.called!r} cannot be read: {file} no longer exists; call tagframe.open_corpus "
+                        "again"
                     ) from error
         names = ", ".join(repr(table.called) for table in tables)
         named = next((file for table in tables for file in table.files if file in str(error)), "")
@@ -269,7 +270,7 @@ def _after_fork() -> None:
 
 @atexit.register
 def _close_all() -> None:
-    # Else its binding tells of every object that is left, where a frame or an error still holds one.
+    # Otherwise its binding reports every object that a frame or an error still holds.
     with _lock:
         for lake in _lakes.values():
             lake.close()

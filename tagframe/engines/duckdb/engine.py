@@ -1,4 +1,4 @@
-"""Tables of files that DuckDB reads where they are: Parquet, CSV and JSON, in parts, Delta and Iceberg."""
+"""Tables of files that DuckDB reads in place: Parquet, CSV and JSON, in parts, Delta and Iceberg."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LakeEngine(EngineDefaults):
         return [shape for shape in map(self._shape, self.tables) if isinstance(shape, TableShape)]
 
     def closed(self) -> list[UnreadableTable]:
-        """The tables that cannot be read: one damaged file is no reason to leave out the others."""
+        """The tables that cannot be read; one damaged file does not exclude the others."""
         return [error for error in map(self._shape, self.tables) if isinstance(error, UnreadableTable)]
 
     def _shape(self, table: LakeTable) -> TableShape | UnreadableTable:
@@ -126,7 +126,8 @@ class LakeEngine(EngineDefaults):
         return found if names else found.iloc[:, :0]
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """The rows of these columns, by their positions; None where only Parquet files number them."""
+        """The rows of these columns, and their positions; None unless the files are Parquet, the only ones with
+        positions."""
         opened = self.lake.opened(table)
         if not opened.number:
             return None
@@ -159,7 +160,7 @@ class LakeEngine(EngineDefaults):
         return stamp_of(self.tables)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:
-        """Files that are exchanged meanwhile are noticed."""
+        """Notices files that are replaced meanwhile."""
         return pushdown_in(self.lake, tables)
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
@@ -173,10 +174,11 @@ class LakeEngine(EngineDefaults):
 
 
 def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngine | None:
-    """What reads the tables of a folder that stay where they are (:func:`lake_tables`); None where there are none.
+    """The engine for the tables of a folder that are read in place (:func:`lake_tables`); None if there are none.
 
     Raises:
-        MissingExtra: DuckDB is asked for, and not installed. Where it is only needed a warning says so.
+        MissingExtra: DuckDB was asked for and is not installed. If it was not asked for but is needed, there is a
+            warning.
     """
     if asked:
         need_duckdb("engine='duckdb'")
@@ -185,8 +187,8 @@ def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngin
         for table in tables:
             if table.gathered:
                 warn(
-                    f"{table.place} is one table of several files ({table.format}), which DuckDB reads: "
-                    "pip install 'tagframe[duckdb]'; its files are taken for tables of their own",
+                    f"{table.place} is one table in several files ({table.format}). Reading it as one needs DuckDB: "
+                    "pip install 'tagframe[duckdb]'. Without it, each file is a table of its own",
                     UnreadableTableWarning,
                 )
         return None
@@ -194,7 +196,7 @@ def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngin
 
 
 def pattern_engine(pattern: str, *, follow_links: bool) -> LakeEngine:
-    """What reads the files that a pattern finds as one table.
+    """The engine that reads the files of a pattern as one table.
 
     Raises:
         SourceNotFound: it finds none.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DELTA_FEATURES = {"timestampNtz", "vacuumProtocolCheck", "appendOnly", "invariants", "checkConstraints"}
-"""What a table may use and still have its rows in its files as they are."""
+"""Features of tables whose files hold exactly their rows."""
 _READ_BY_ITSELF = {*_DELTA_FEATURES, "deletionVectors", "columnMapping"}
-"""What deltalake's own engine reads, where Arrow would take the files for the rows."""
+"""Features that deltalake's own engine reads; Arrow would take the files for the rows."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Logged:
     """A table whose log tells which files count.
 
     Attributes:
-        source: what DuckDB reads for it: an Arrow dataset, which is to be registered.
-        footers: gives those of its files, by :mod:`pyarrow.parquet`; None where they are not all that counts.
+        source: what DuckDB reads for it: an Arrow dataset, which has to be registered.
+        footers: gives those of its files, by :mod:`pyarrow.parquet`; None if they do not tell the rows.
     """
 
     source: Any
@@ -42,21 +42,21 @@ def logged(table: LakeTable) -> Logged:
 
     Raises:
         MissingExtra: its reader is not installed.
-        UnreadableTable: it cannot be read, or not rightly.
+        UnreadableTable: it cannot be read, or not correctly.
     """
     bounds = Bounds(table.place, follow_links=table.follows_links)
     return _delta(table.place, bounds) if table.format == "delta" else _iceberg(table.place, bounds)
 
 
 def _check_location(location: str, bounds: Bounds) -> None:
-    """Refuse a file that a log names and that is elsewhere: on another machine always.
+    """Refuse a file of a log that is on another machine, or outside the bounds.
 
     Raises:
         UnreadableTable: it is.
     """
     scheme, separator, rest = location.partition("://")
     if separator and scheme != "file":
-        raise UnreadableTable(f"it names {location}, and only what is on this machine is read: copy the table here")
+        raise UnreadableTable(f"it refers to {location}, but only files on this machine are read: copy the table here")
     bounds.check(bounds.folder / (rest if separator else location))
 
 
@@ -76,8 +76,8 @@ def _delta(path: Path, bounds: Bounds) -> Logged:
             return _delta_by_itself(delta)
         if odd:
             raise UnreadableTable(
-                f"{path} is a Delta table with {', '.join(sorted(odd))}, which deltalake does not read; write it anew "
-                "without, or open a copy as Parquet"
+                f"{path} is a Delta table with {', '.join(sorted(odd))}, which deltalake cannot read: rewrite it "
+                "without them, or open a copy in Parquet format"
             )
         dataset = delta.to_pyarrow_dataset()
     except (MissingExtra, KeyboardInterrupt, SystemExit):
@@ -88,7 +88,8 @@ def _delta(path: Path, bounds: Bounds) -> Logged:
 
 
 def _delta_by_itself(delta: Any) -> Logged:
-    """By deltalake's engine, which heeds deletion vectors and names of columns; the log counts deleted rows, too."""
+    """By deltalake's engine, which respects deletion vectors and column names; the log's counts include deleted
+    rows."""
     import pyarrow as pa
     from deltalake import QueryBuilder
 
@@ -110,7 +111,7 @@ def _delta_by_itself(delta: Any) -> Logged:
 
 
 def _iceberg(path: Path, bounds: Bounds) -> Logged:
-    """Read file by file, wherever a statement asks for it, of the snapshot that was the newest when it was opened."""
+    """Read file by file when a statement asks for it, from the newest snapshot at the time of opening."""
     try:
         from pyiceberg.catalog.noop import NoopCatalog
         from pyiceberg.io.pyarrow import PyArrowFileIO, schema_to_pyarrow
@@ -123,7 +124,7 @@ def _iceberg(path: Path, bounds: Bounds) -> Logged:
     from tagframe.engines.duckdb.scanned import Scanned
 
     class OnThisMachine(PyArrowFileIO):  # type: ignore[misc]
-        """Opens what is there, and nothing else: metadata may name any machine, and any code that would open files."""
+        """Opens local files and nothing else: metadata may name any machine, and any code that opens files."""
 
         def new_input(self, location: str) -> Any:
             """A file to be read."""
@@ -147,7 +148,7 @@ def _iceberg(path: Path, bounds: Bounds) -> Logged:
 
 
 def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
-    """The rows of some columns, without files of which no row fits the condition; one file at a time in memory."""
+    """The rows of some columns, without files in which no row fits the condition; one file at a time in memory."""
     import pyarrow as pa
     from pyiceberg import expressions
     from pyiceberg.io.pyarrow import ArrowScan
@@ -166,7 +167,7 @@ def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition
 
     def batches() -> Iterator[pa.RecordBatch]:
         for task in scan.plan_files():
-            # Of several files at once it would hold all that are read, and not yet wanted.
+            # With several files at once it would hold everything that is read and not yet used.
             one = ArrowScan(scan.table_metadata, scan.io, shown, scan.row_filter)
             for batch in one.to_record_batches([task]):
                 yield from pa.Table.from_batches([batch]).cast(part).to_batches()

@@ -1,9 +1,9 @@
-"""Frames that DuckDB reads where they are, without a copy of what a statement does not need.
+"""Frames that DuckDB reads in place, without copying what a statement does not need.
 
-Statements over frames are SQLite's unless ``tagframe.open_corpus({…}, engine="duckdb")`` asks for DuckDB: it takes no
-copy of a million rows, and answers otherwise where the dialects do. ``7 / 2`` is 3.5 and not 3, ``LIKE`` minds case, a
-text and a number are not compared, dates are dates and not texts, and NULL is sorted last. What cannot be a column
-there (cells of several types, periods, lists) is text, as it is in SQLite.
+Statements over frames are in SQLite's dialect unless ``tagframe.open_corpus({…}, engine="duckdb")`` asks for DuckDB.
+DuckDB does not copy a million rows, and its answers differ where the dialects differ: ``7 / 2`` is 3.5 and not 3,
+``LIKE`` is case-sensitive, a text and a number are not compared, dates are not texts, and NULL is sorted last. Values
+that cannot form a column there (cells of several types, periods, lists) become text, as in SQLite.
 """
 
 from __future__ import annotations

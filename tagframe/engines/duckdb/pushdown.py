@@ -37,7 +37,7 @@ def pushdown_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakePushdown]:
     """Rows of these tables.
 
     Raises:
-        UnreadableTable: a file cannot be read, or was exchanged meanwhile.
+        UnreadableTable: a file cannot be read, or was replaced meanwhile.
     """
     opened = {table: lake.opened(table) for table in tables}
     read = [one.table for one in opened.values()]
@@ -70,7 +70,7 @@ class LakePushdown(SampledValues):
             names = [name for owner, name in self._types if owner == table]
             raise ColumnNotFound(
                 f"{table!r} of {self._opened[table].table.place} has no column {column!r} any more: "
-                f"{did_you_mean(column, names)}; tagframe.open_corpus looks again"
+                f"{did_you_mean(column, names)}; call tagframe.open_corpus again"
             )
         return found
 
@@ -91,7 +91,7 @@ class LakePushdown(SampledValues):
         return exp.or_(null, exp.func("isnan", column)) if kind in ("real", "real32") else null
 
     def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
-        """As long as the files are what they are."""
+        """As long as the files do not change."""
         facts = self._opened[table].facts
         if fact not in facts:
             facts[fact] = find()
@@ -152,7 +152,7 @@ class LakePushdown(SampledValues):
         return list(decoded(self._fetch(sql).column(0)).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
-        """Nothing stops DuckDB; at most it reads a column or two of the tables that are compared."""
+        """DuckDB is not stopped; at most it reads a column or two of the compared tables."""
 
     def sample(self, table: str) -> tuple[str, str]:
         """Rows from all over its files."""
@@ -205,7 +205,7 @@ _FORMS: Forms = {
 
 
 def _renamed(table: pa.Table) -> pa.Table:
-    """Columns by their positions, as two names may be alike to DuckDB, and texts of few values as texts."""
+    """Columns by their positions, because two names may be equal for DuckDB, and texts of few values as texts."""
     import pyarrow as pa
 
     return pa.Table.from_arrays(

@@ -1,4 +1,4 @@
-"""Frames as DuckDB reads them: as datasets of Arrow's, whose columns are made when they are asked for."""
+"""Frames as DuckDB reads them: as Arrow datasets, whose columns are made on demand."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 _CELLS = ("string", "boolean", "integer", "floating", "mixed-integer-float", "bytes", "date", "datetime", "datetime64",
           "time", "decimal", "empty")  # fmt: skip
-"""What a column of objects may hold and be a column of DuckDB's, by pandas' words for it."""
+"""What a column of objects may hold to become a DuckDB column, in pandas' words."""
 
 
 def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
-    """A frame as DuckDB reads it; columns of numbers are not copied, texts are as they are asked for.
+    """A frame as DuckDB reads it; columns of numbers are not copied, texts are copied on demand.
 
     Args:
         frame: not changed.
-        hidden: names of columns that are not there.
+        hidden: names of columns that are left out.
 
     Returns:
-        A dataset of Arrow's.
+        An Arrow dataset.
 
     Raises:
         SQLFailed: an integer beyond 64 bits, or two columns whose names differ in case alone.
@@ -76,19 +76,20 @@ def array_of(name: str, values: pd.Series) -> pa.Array:
     type = _plain_type(values)
     cells = values if type is not None or _is_column(values) else storable(values)
     if type is None and pd.api.types.is_float_dtype(values.dtype):
-        # Such columns can hold NaN beside nulls, which to DuckDB is the greatest of all numbers.
+        # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
         found = pa.array(cells, type, from_pandas=True)
     except OverflowError as error:
         raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
-    except (UnicodeEncodeError, pa.ArrowException):  # half characters, or cells that only look alike
+    except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
         found = pa.array(storable(values), from_pandas=True)
     return _comparable(found)
 
 
 def _comparable(found: pa.Array) -> pa.Array:
-    """Nanoseconds with a zone as microseconds, where that loses nothing: DuckDB compares no moments with them."""
+    """Nanoseconds with a zone as microseconds, where that loses nothing: DuckDB cannot compare nanoseconds with other
+    moments."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(found.type) and found.type.tz is not None and found.type.unit == "ns":

@@ -1,7 +1,7 @@
-"""As :mod:`tagframe.engines.duckdb.worker`, for statements over relations too.
+"""Like :mod:`tagframe.engines.duckdb.worker`, but also for statements over relations.
 
-What reads relations takes 60 MB and half a second to load: it is there before the first statement's time begins, and
-not at all where all tables are in files.
+The code that reads relations takes 60 MB and half a second to load. It is loaded before the time of the first statement
+begins, and not at all if all tables are in files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that DuckDB asks for as it reads them: of the columns and conditions that a statement needs, and no others."""
+"""Rows that DuckDB asks for while it reads: only the columns and conditions that a statement needs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Read = Callable[[Sequence[str], "ds.Expression | None"], "pa.Table | pa.RecordBa
 
 
 class Scanned(ds.Dataset):  # type: ignore[misc]
-    """What DuckDB takes for a dataset of Arrow's, and scans afresh wherever a statement names it.
+    """What DuckDB accepts as an Arrow dataset, and scans again wherever a statement names it.
 
     Args:
-        schema: of all columns; no two of one name.
-        read: from names of columns, and a condition, to rows in their order, with these columns at least. It may leave
-            out rows of which the condition is not true, and need not.
+        schema: of all columns; their names are unique.
+        read: takes names of columns and a condition, and gives rows in their order, with at least these columns. It may
+            leave out rows for which the condition is not true, but does not have to.
     """
 
     def __init__(self, schema: pa.Schema, read: Read) -> None:
@@ -31,7 +31,7 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
     def scanner(
         self, columns: Sequence[str] | None = None, filter: ds.Expression | None = None, **options: Any
     ) -> ds.Scanner:
-        """The rows of which the condition is true."""
+        """The rows for which the condition is true."""
         shown = self._all.names if columns is None else list(columns)
         rows = self._read(self._needed(shown, filter), filter)
         if isinstance(rows, pa.Table):
@@ -42,7 +42,7 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
         """The columns that are shown, and those that the condition is on."""
         if filter is None:
             return list(shown)
-        # Arrow does not say which these are: those whose names its text has are among them.
+        # Arrow does not say which these are; all of them have their names in its text.
         told = str(filter)
         needed = [name for name in self._all.names if name in shown or name in told]
         try:
@@ -60,9 +60,9 @@ _COMPARISON = re.compile(r'([A-Za-z_]\w*) (==|<=|>=|<|>) (?:(-?\d{1,18})|"([^"\\
 
 
 def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comparison]:
-    """Some of what has to be true of a row for a condition to be: whole numbers and texts that columns compare with.
+    """Some comparisons with whole numbers and texts that must be true of a row if the condition is true.
 
-    A reader that leaves out rows by these leaves out none of which the condition is true.
+    A reader may leave out rows by these: it never leaves out a row for which the condition is true.
     """
     found: list[Comparison] = []
     for part in _parts("" if condition is None else str(condition)):
@@ -79,7 +79,7 @@ def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comp
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What ``and`` joins in an expression as Arrow writes it, each in its parentheses there."""
+    """The parts that ``and`` joins in an expression as Arrow writes it, each in parentheses."""
     if not (text.startswith("(") and text.endswith(")")) or "\\" in text:
         return
     depth = start = 0

@@ -1,12 +1,11 @@
-"""Statements that nobody trusts, in DuckDB: over the files of the named tables, and nothing else.
+"""Untrusted statements in DuckDB: over the files of the named tables, and nothing else.
 
-A statement runs in a process of its own, in a database of its own, which has a view for each table, without hidden
-columns. What holds it, none of which trusts the others: the guard's allow-list over what sqlglot parses; an allow-list
-over what DuckDB's own parser makes of it (one SELECT, the named tables by scope, no table function, known functions
-only); DuckDB's binder, which opens no file by its name; the database's configuration, locked, which reaches no file but
-those of the tables; the process, whose memory is bounded, and which is killed at its time. See
-:mod:`tagframe.engines.duckdb.worker`. Rows that are not in files (of frames, and of Delta and Iceberg tables) are sent
-to the process as it asks for them.
+A statement runs in its own process and its own database, which has a view for each table, without hidden columns.
+Several independent barriers hold it: the guard's allow-list over what sqlglot parses; an allow-list over DuckDB's own
+parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
+opens no file by its name; the locked configuration of the database, which reaches only the files of the tables; the
+process, whose memory is limited, and which is killed at its time limit. See :mod:`tagframe.engines.duckdb.worker`. Rows
+that are not in files (of frames, and of Delta and Iceberg tables) are sent to the process on demand.
 """
 
 from __future__ import annotations
@@ -78,20 +77,20 @@ DUCKDB = Dialect(
     "number; LIKE minds case, ILIKE does not.",
     divides_whole=False,
 )
-"""How DuckDB speaks."""
+"""DuckDB's SQL."""
 
 Table = tuple[Opened, tuple[str, ...]]
-"""A table, and the columns of it that are not to be seen."""
+"""A table, and its hidden columns."""
 
 _AT_ONCE = 4 * 2**20
-"""Bytes of a relation's rows that are sent at once, about."""
+"""About how many bytes of a relation's rows are sent at once."""
 
 
 def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) -> pd.DataFrame:
     """The rows of one SELECT; see :meth:`tagframe.engines.base.Engine.execute`.
 
     Args:
-        statement: its relations may be datasets of Arrow's, too.
+        statement: its relations may be Arrow datasets, too.
         tables: of files, by their names in the statement.
     """
     files = {name: table for name, table in tables.items() if table[0].logged is None}
@@ -130,7 +129,7 @@ def _shown(opened: Opened, hidden: Collection[str]) -> list[LakeColumn]:
 
 
 class _Sent:
-    """A relation whose rows are sent as they are asked for."""
+    """A relation whose rows are sent on demand."""
 
     def __init__(self, source: Any, hidden: Collection[str] = ()) -> None:
         import pyarrow as pa
@@ -139,7 +138,7 @@ class _Sent:
         self.schema = pa.schema([field for field in source.schema if field.name not in hidden])
 
     def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[worker.Block]:
-        """Streams of Arrow's, of rows of which the comparisons are true, and maybe of others."""
+        """Arrow streams of the rows for which the comparisons are true, and maybe of others."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
@@ -147,7 +146,7 @@ class _Sent:
 
         unknown = set(names) - set(self.schema.names)
         if unknown:
-            raise SQLFailed(f"the process that runs the SQL asks for columns that it may not see: {sorted(unknown)}")
+            raise SQLFailed(f"the process that runs the SQL asked for columns that it must not read: {sorted(unknown)}")
         if isinstance(self._source, pa.Table):
             batches = self._source.select(list(names)).to_batches()
         else:
@@ -166,7 +165,7 @@ _SIGNS = {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.
 
 
 def _supply(sent: Mapping[str, _Sent]) -> Supply:
-    """What answers the worker's questions; see :mod:`tagframe.engines.duckdb.worker`."""
+    """Answers the worker's questions; see :mod:`tagframe.engines.duckdb.worker`."""
     scans: list[Iterator[worker.Block]] = []
 
     def answer(kind: str, what: Any, *rest: Any) -> worker.Block:
@@ -179,7 +178,7 @@ def _supply(sent: Mapping[str, _Sent]) -> Supply:
             return next(scans[what], b"")
         except (OSError, pa.ArrowException) as error:
             raise UnreadableTable(
-                f"the SQL cannot be answered: {str(error).splitlines()[0]}; a file may be gone or damaged"
+                f"the SQL cannot be run: {str(error).splitlines()[0]}; a file may be missing or damaged"
             ) from error
 
     return answer

@@ -1,4 +1,4 @@
-"""What the files of a lake know of their tables: footers of Parquet files, and a sample."""
+"""What the files of a lake tell about their tables: footers of Parquet files, and a sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW_CELLS = 500_000
-"""Tables of so many cells are read, and counted."""
+"""Tables of at most this many cells are read, and counted."""
 SAMPLE = 20_000
 """Rows of a sample at most."""
 _PARTS = 8
@@ -35,10 +35,10 @@ Told = tuple[int | None, Any, Any]
 
 
 def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
-    """What is known of a table without a pass over its rows; of one of few rows, that it is to be read.
+    """What is known about a table without a pass over its rows; for one of few rows, that it should be read.
 
-    Rows, nulls and extremes are those of footers, also of the files that a Delta log names; CSV and JSON files have
-    none, and are counted in one pass. How many distinct values there are is estimated from a sample.
+    Rows, nulls and extremes come from footers, also those of the files in a Delta log. CSV and JSON files have none,
+    and are counted in one pass. The number of distinct values is estimated from a sample.
     """
     footers = opened.footers()
     if footers is not None:
@@ -60,7 +60,7 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
 
 
 def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Told]:
-    """Of columns that every row group tells of."""
+    """For columns that every row group describes."""
     if sum(file.num_row_groups * file.num_columns for file in footers) > _MOST_FOOTERS:
         return {}
     groups = [group for file in footers for group in map(file.row_group, range(file.num_row_groups)) if group.num_rows]
@@ -105,7 +105,8 @@ def _typed(column: LakeColumn, cell: str | None) -> Any:
 
 
 def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None) -> pd.DataFrame:
-    """Rows from a few parts of a table: near ones are alike where it is sorted, and few parts cost little."""
+    """Rows from a few parts of a table: in a sorted table neighbouring rows are similar, and a few parts cost
+    little."""
     names = [column.name for column in opened.columns]
     if opened.table.format == "parquet":
         return from_arrow(_of_row_groups(lake, opened, names, footers or ()))
@@ -126,7 +127,7 @@ def _of_row_groups(lake: Lake, opened: Opened, names: list[str], footers: Sequen
     step = max(1, len(starts) // _PARTS)
     chosen = starts[::step][: 2 * _PARTS]
     each = max(1, SAMPLE // len(chosen))
-    # A file each: over all files DuckDB would read what the conditions leave out, too.
+    # One query per file: over all files DuckDB would also read what the conditions leave out.
     parts = (
         f"SELECT * FROM read_parquet({quoted_text(file)}, hive_partitioning={opened.table.partitioned}) "
         f"WHERE file_row_number BETWEEN {start} AND {start + each - 1}"

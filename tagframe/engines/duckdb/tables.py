@@ -19,7 +19,7 @@ from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, shown
 Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
 
 LARGE = 256 * 2**20
-"""Bytes from which a Parquet file, or the parts of one table, stay where they are without being asked to."""
+"""From this many bytes on, a Parquet file, or the parts of one table, are read in place without being asked to."""
 
 FORMATS: dict[str, Format] = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv",
@@ -38,8 +38,8 @@ class LakeTable:
         home: its database: the folder that it is in, by its path below the lake's where that is not the lake's own.
         format: of its files.
         place: the file, or the folder that the files are below.
-        files: absolute paths, sorted; none of Delta and Iceberg tables, whose logs tell which files count.
-        partitioned: whether names of folders tell values.
+        files: absolute paths, sorted; none for Delta and Iceberg tables, whose logs list the current files.
+        partitioned: whether names of folders hold values.
         gathered: whether several files are one table.
         follows_links: whether its log may name files that are not below ``place``.
     """
@@ -60,7 +60,7 @@ class LakeTable:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Its files as DuckDB reads their names, in which no letter of theirs stands for others."""
+        """Its files as DuckDB patterns in which no letter is a wildcard."""
         return tuple(literal(file) for file in self.files)
 
     def listing(self) -> list[tuple[str, int, int]]:
@@ -73,12 +73,12 @@ class LakeTable:
         return [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [os.stat(file)]]
 
     def state(self) -> str:
-        """Changes whenever the table does."""
+        """A text that changes whenever the table does."""
         return hashlib.sha256(repr(self.listing()).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def literal(path: str) -> str:
-    """A path as the pattern that finds this path alone.
+    """The pattern that matches this path alone.
 
     >>> literal("sales[12].parquet")
     'sales[[]12].parquet'
@@ -101,15 +101,15 @@ def need_duckdb(what: str) -> None:
         MissingExtra: it is not.
     """
     if not has_duckdb():
-        raise MissingExtra(f"{what} is read by DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
+        raise MissingExtra(f"{what} needs DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
 
 
 def lake_tables(folder: Path, *, asked: bool = False, follow_links: bool = False) -> list[LakeTable]:
-    """The tables of a folder that stay where they are; none where all of its files are small and by themselves.
+    """The tables of a folder that are read in place; none if all of its files are small and separate tables.
 
-    Partitioned folders, folders of numbered parts, Delta and Iceberg tables are one table each. Where there is any of
-    them, or a Parquet file of 256 MB or more, all Parquet files of the folder go along, so that they can be joined
-    there; CSV and JSON files by themselves only where ``asked``. Links that lead out of the folder are left out, unless
+    Partitioned folders, folders of numbered parts, Delta and Iceberg tables are one table each. If there is any of
+    them, or a Parquet file of 256 MB or more, all Parquet files of the folder are included, so that DuckDB can join
+    them; separate CSV and JSON files only if ``asked``. Links that lead out of the folder are left out, unless
     ``follow_links``.
     """
     found = [
@@ -171,7 +171,7 @@ def _is_data(file: Path, folder: Path) -> bool:
 def _format_of(path: Path, files: Sequence[Path]) -> Format:
     formats = {FORMATS[file.suffix.lower()] for file in files}
     if len(formats) > 1:
-        raise UnreadableTable(f"{path} has files of several kinds, {', '.join(sorted(formats))}, which are no table")
+        raise UnreadableTable(f"{path} is not one table: it has files of several kinds, {', '.join(sorted(formats))}")
     return formats.pop()
 
 
@@ -191,7 +191,7 @@ def _table(path: Path, root: Path, format: Format, files: Sequence[Path], *, par
 
 
 def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path, LakeTable]:
-    """The folder below which a pattern finds files, and the one table that they are.
+    """The folder below which a pattern finds files, and the one table of these files.
 
     Raises:
         SourceNotFound: it finds none.
@@ -202,9 +202,7 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
     base = base.absolute()
     files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
-        raise SourceNotFound(
-            f"no file that holds a table is found by {shown_path(pattern)}; looked for {', '.join(FORMATS)}"
-        )
+        raise SourceNotFound(f"no file with a table matches {shown_path(pattern)}; looked for {', '.join(FORMATS)}")
     bounds = Bounds(base, follow_links=follow_links)
     for file in files:
         bounds.check(file.absolute())

@@ -1,4 +1,4 @@
-"""DuckDB's statements as trees in which no function is taken for another one."""
+"""DuckDB's statements as trees in which no function is replaced by another one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sqlglot.dialects.duckdb import DuckDB
 
 
 class FaithfulDuckDB(DuckDB):
-    """DuckDB, where a function of plain arguments is a name and these."""
+    """DuckDB's dialect, in which a function with plain arguments stays a name and its arguments."""
 
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-        """Knows those functions only that have a grammar of their own."""
+        """Knows only functions that have a grammar of their own."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

@@ -1,11 +1,11 @@
-"""What runs in a process of its own: a statement that nobody trusts, in a DuckDB that can read what it names only.
+"""Runs in a process of its own: an untrusted statement, in a DuckDB that can only read the named tables.
 
-:mod:`tagframe.engines.worker_program` is what runs it, with DuckDB and Arrow and nothing of pandas. What holds a
-statement here: its parse, by DuckDB's own parser, in which each table is resolved by scope and each function is known;
-DuckDB's binder, which may find no name that is not a view of ours or a common table expression (so that no file is
-opened by its name); the locked configuration, which reaches no file but those of the tables; views of nothing in the
-place of those that tell of the database; the memory of the process, and the rows and bytes of the result. Its time is
-bounded by the pool, which kills the process.
+:mod:`tagframe.engines.worker_program` runs it, with DuckDB and Arrow and without pandas. These barriers hold a
+statement here: its parse by DuckDB's own parser, in which each table is resolved by scope and each function is known;
+DuckDB's binder, which finds only our views and common table expressions (so that no file is opened by its name); the
+locked configuration, which reaches only the files of the tables; empty views in place of those that describe the
+database; the memory of the process, and the rows and bytes of the result. The pool limits its time and kills the
+process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETTINGS = (
 
 _MEGABYTE = 2**20
 _OWN = 96 * _MEGABYTE
-"""What the process may take beside the memory of a statement."""
+"""Memory of the process in addition to that of a statement."""
 _RESULT_SHARE = 4
 _ROWS_AT_ONCE = 2_048
 _NESTED_CELL = 64
@@ -51,9 +51,10 @@ _LONGEST_REASON = 300
 
 
 class Worker:
-    """A database at a time: it stays for the next statement over the same files, as they are; else one is made.
+    """Has one database at a time. It stays for the next statement over the same unchanged files; otherwise a new one is
+    made.
 
-    It does not stay after a statement that was not run to its end, or that DuckDB itself failed at.
+    It is dropped after a statement that did not finish, or that failed inside DuckDB.
     """
 
     def __init__(self, memory: int, caller: Caller) -> None:
@@ -69,18 +70,18 @@ class Worker:
         self._columns: list[str] = []
         self.rest()
         self._at_rest = resident, data = taken()
-        # What was mapped once and is free again may be taken again, and is of the bound: it is one for all statements.
+        # Memory that was freed can be used again and still counts: the limit is one for all statements.
         self._most = data + max(memory * 3 // 4, memory + _OWN - resident) if data else None
         bound("RLIMIT_FSIZE", 0)
 
     @property
     def is_spent(self) -> bool:
-        """Whether it holds on to much of what earlier statements took."""
+        """Whether it still holds much memory of earlier statements."""
         spare = max(32 * _MEGABYTE, self._memory // 8)
         return any(now > then + spare for now, then in zip(taken(), self._at_rest, strict=True))
 
     def rest(self) -> None:
-        """Make the next statement's database, where none is left."""
+        """Make the next statement's database, if there is none."""
         if self._connection is None:
             options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
             self._connection = duckdb.connect(":memory:", config=options)
@@ -139,7 +140,7 @@ class Worker:
         self._connection = None
 
     def _shaped(self, request: Request) -> dict[str, pa.Schema]:
-        """Have views of nothing with the columns of the tables, without hidden ones; the schemas of relations."""
+        """Make empty views with the columns of the tables, without hidden ones; gives the schemas of relations."""
         schemas = {name: pa.ipc.read_schema(pa.py_buffer(schema)) for name, schema in request["relations"].items()}
         shapes: dict[str, list[tuple[str, str]]] = {name: shown for name, (_, shown) in request["tables"].items()}
         for name, schema in schemas.items():
@@ -157,7 +158,7 @@ class Worker:
         return schemas
 
     def _present(self, request: Request, schemas: Mapping[str, pa.Schema]) -> None:
-        """Have the tables themselves by these names, and nothing else."""
+        """Make the tables themselves readable by these names, and nothing else."""
         for name, schema in schemas.items():
             self._registered.add(name)  # in front of the view of its name
             self._connection.register(name, self._asked(name, schema))
@@ -166,7 +167,7 @@ class Worker:
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {columns or 'NULL AS nothing'} FROM {source}")
 
     def _asked(self, name: str, schema: pa.Schema) -> Any:
-        """What DuckDB takes for a dataset; the caller is asked to begin a scan, and then for its next rows."""
+        """What DuckDB accepts as a dataset; it asks the caller to begin a scan, and then for its next rows."""
         from tagframe.engines.duckdb.scanned import Scanned, comparisons
 
         def read(names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
@@ -196,7 +197,7 @@ class Worker:
 
 
 def _nested(array: pa.Array) -> int:
-    """Bytes that the values inside of lists and structs take in Python beside their own."""
+    """Bytes that the values inside lists and structs take in Python in addition to their own."""
     kind = array.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         inner = [array.flatten()]
@@ -212,7 +213,7 @@ def _nested(array: pa.Array) -> int:
 
 
 def taken() -> tuple[int, int]:
-    """Bytes that the process has in memory, and those of its data; zeros where the system does not tell."""
+    """Bytes that the process has in memory, and those of its data; zeros if the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = list(map(int, file.read().split()))
@@ -250,10 +251,10 @@ def said(error: Exception, columns: Sequence[str]) -> Answer:
 
 
 def refusal(connection: Any, sql: str, tables: Set[str], functions: Set[str]) -> str:
-    """Why a statement may not run; "" for one SELECT over these tables that calls functions of these alone.
+    """Why a statement is not allowed; "" for one SELECT that uses only these tables and functions.
 
     Args:
-        connection: to a database that has views of nothing in the place of the tables.
+        connection: to a database that has empty views in place of the tables.
         sql: the statement.
         tables, functions: names, in lower case.
 
@@ -269,13 +270,13 @@ def refusal(connection: Any, sql: str, tables: Set[str], functions: Set[str]) ->
         return str(tree.get("error_message", "it cannot be parsed"))
     if reason := next(_refused(tree, frozenset(tables), functions), ""):
         return reason
-    # What the binder itself finds neither in the statement nor here it would take for the name of a file.
+    # The binder would take any name that is neither in the statement nor here for the name of a file.
     unknown = sorted(connection.get_table_names(sql))
     return f"no table {unknown[0]!r}" if unknown else ""
 
 
 def _refused(tree: Any, tables: frozenset[str], functions: Set[str]) -> Iterator[str]:
-    """What may not stand in a statement."""
+    """What is not allowed in a statement."""
     for node, known in _nodes(tree, tables):
         kind, name = node.get("type"), str(node.get("function_name", ""))
         is_qualified = bool(node.get("schema") or node.get("schema_name") or node.get("catalog_name"))
@@ -289,10 +290,10 @@ def _refused(tree: Any, tables: frozenset[str], functions: Set[str]) -> Iterator
 
 
 def _nodes(tree: Any, tables: frozenset[str]) -> Iterator[tuple[Mapping[str, Any], frozenset[str]]]:
-    """Each node, with the names of tables that count where it is.
+    """Each node, with the names of tables that are visible there.
 
-    An entry of a WITH counts in the entries after it and in the query that the WITH stands before; in itself only where
-    DuckDB takes it for recursive, and there only after the UNION. Elsewhere its name would be looked for among files.
+    An entry of a WITH is visible in the entries after it and in the query after the WITH; in itself only if DuckDB
+    treats it as recursive, and then only after the UNION. Elsewhere DuckDB would look for its name among files.
     """
     waiting = [(tree, tables)]
     while waiting:

@@ -1,1 +1,1 @@
-"""Servers that SQLAlchemy has a dialect for, beside PostgreSQL: nothing runs there but SELECTs of our own."""
+"""Servers with a SQLAlchemy dialect, other than PostgreSQL: only our own SELECTs run there."""

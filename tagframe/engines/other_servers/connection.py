@@ -1,4 +1,4 @@
-"""Connections that SQLAlchemy makes, and what is said where one fails; no password is in any of it."""
+"""Connections made by SQLAlchemy, and the messages of their errors, which contain no password."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _KEPT = {"pool_size": 4}
 
 _NO_URL = (
     "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
-    "signs @ : / ? # % are written %40 %3A %2F %3F %23 %25"
+    "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25"
 )
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is.
+    """The address of a server.
 
     Attributes:
         url: as SQLAlchemy takes it, the password in it; never shown.
@@ -43,26 +43,26 @@ class Address:
         """From ``dialect+driver://user:password@host:port/database``.
 
         Raises:
-            InvalidArgument: it does not parse (the message holds nothing of it, as a password may be anywhere in it),
-                or SQLAlchemy knows no such dialect.
+            InvalidArgument: it does not parse (the message shows no part of it, because a password may be anywhere in
+                it), or SQLAlchemy knows no such dialect.
             MissingExtra: SQLAlchemy or the dialect's driver is not installed.
         """
         scheme, _, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        # A sign of the password that is not escaped would make a part of it the host or the database, which are shown.
+        # An unescaped character could make a part of the password the host or the database, which are shown.
         if authority and not rest.count("@") == authority.count("@") <= 1:
             raise InvalidArgument(_NO_URL)
         try:
             import sqlalchemy as sa
         except ImportError as error:
-            raise MissingExtra(f'{scheme}:// is read through SQLAlchemy: pip install "tagframe[sqlalchemy]"') from error
+            raise MissingExtra(f'reading {scheme}:// needs SQLAlchemy: pip install "tagframe[sqlalchemy]"') from error
         try:
             parsed = sa.make_url(url)
             parsed.get_dialect()
         except sa.exc.NoSuchModuleError:
             raise InvalidArgument(
-                f"no source is read from {scheme.partition('+')[0]}://…: SQLAlchemy has no such dialect or driver (a "
-                "package may bring it)"
+                f"cannot read from {scheme.partition('+')[0]}://…: SQLAlchemy has no such dialect or driver (a package "
+                "may provide it)"
             ) from None
         except (sa.exc.ArgumentError, ValueError):
             raise InvalidArgument(_NO_URL) from None
@@ -99,16 +99,16 @@ class Address:
             if self.url not in _pools:
                 try:
                     kept = {} if self.url.startswith("sqlite") else _KEPT
-                    with quiet():  # what is said of an option names its value
+                    with quiet():  # warnings about an option contain its value
                         _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **kept)
                 except ImportError as error:
                     raise MissingExtra(
                         f"the driver of {self.identity} is not installed ({error}): install it with pip, or name "
-                        "another one in the URL, as mysql+pymysql://…"
+                        "another one in the URL, such as mysql+pymysql://…"
                     ) from error
                 except (sa.exc.ArgumentError, ValueError, TypeError):
                     raise InvalidArgument(
-                        f"an option after the ? in the URL of {self.identity} has a value that its driver does not take"
+                        f"an option after the ? in the URL of {self.identity} has a value that its driver rejects"
                     ) from None
             return _pools[self.url]
 
@@ -117,10 +117,10 @@ class Address:
         """A connection; whatever was done on it is rolled back.
 
         Args:
-            what: is read, for messages.
+            what: what is read, for messages.
 
         Raises:
-            ServerGone: it cannot be reached, or went away.
+            ServerGone: it cannot be reached, or the connection was lost.
             UnreadableTable: it refuses a statement.
         """
         import sqlalchemy as sa
@@ -131,13 +131,13 @@ class Address:
             raise ServerGone(f"{self.identity} cannot be reached: {self._said(error)}") from None
         except (TypeError, ValueError):  # a driver that does not know an option, or its value
             raise InvalidArgument(
-                f"the driver of {self.identity} does not take the options after the ? in its URL"
+                f"the driver of {self.identity} does not accept the options after the ? in its URL"
             ) from None
         try:
             yield connection
         except sa.exc.SQLAlchemyError as error:
             if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
-                raise ServerGone(f"{self.identity} went away while {what} was read: {self._said(error)}") from None
+                raise ServerGone(f"lost {self.identity} while reading {what}: {self._said(error)}") from None
             raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
         finally:
             connection.close()
@@ -160,7 +160,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Connections belong to the process that made them."""
+    """After a fork: connections belong to the process that made them."""
     global _lock
     _lock = threading.Lock()
     for pool in _pools.values():

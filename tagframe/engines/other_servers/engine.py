@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 FEW_CELLS = 500_000
-"""Tables of so many cells are read, and counted."""
+"""Tables of at most this many cells are read, and counted."""
 SAMPLE, _PARTS = 10_000, 8
-"""Rows of a sample, and from how many parts of a table they are where a key of one integer tells parts."""
+"""Rows of a sample, and from how many parts of a table they are taken if it has a single integer key."""
 FEW_NUMBERS = 500
-"""Rows are picked by so many numbers at once: some servers take no more parameters than two thousand."""
+"""Rows are picked by this many numbers at once: some servers accept at most two thousand parameters."""
 
 
 @dataclass(frozen=True)
 class OtherServerEngine(RowsOnly):
     """Tables and views of some schemas, each of which is a database of the corpus.
 
-    Nothing is sent but SELECT statements that this module makes, and every transaction is rolled back. Whether the
-    server itself lets nothing be written is up to the rights of the user who connects, so a statement that a model
-    wrote is never run there: it runs over copies of the tables that it names, in SQLite, like one over frames.
+    Only SELECT statements that this module makes are sent, and every transaction is rolled back. Whether the server
+    itself allows writing depends on the rights of the user who connects. So a statement that a model wrote is never run
+    there: it runs in SQLite, over copies of the tables that it names, like one over frames.
 
-    That a table has changed is told by its columns, its number of rows and the least and greatest value of a key of one
-    integer. They miss rows that were changed where they stand, and as many new ones as are gone of a table without such
-    a key.
+    A table counts as changed if its columns, its number of rows, or the least or greatest value of a single integer key
+    differ. This misses rows that were updated in place, and, for a table without such a key, as many new rows as
+    deleted ones.
 
     Attributes:
         address: of the server.
-        schemas: of which tables are read; None for the one that a connection has by default.
+        schemas: whose tables are read; None for the default schema of a connection.
     """
 
     address: Address
@@ -111,7 +111,7 @@ class OtherServerEngine(RowsOnly):
                 yield Chunk(len(rows), [column_of(values) for values in zip(*rows, strict=True)])
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
-        """Of a table of many cells: rows and nulls counted in one pass, distinct values estimated from a sample."""
+        """For a table of many cells: rows and nulls counted in one pass, distinct values estimated from a sample."""
         for shape in shapes:
             try:
                 yield self._statistics(self._table(shape.name))
@@ -181,7 +181,7 @@ class OtherServerEngine(RowsOnly):
         return frame_of([row[1:] for row in rows], columns)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[OtherServerPushdown] | None:
-        """Whole joins, in a dialect that is spoken; None in others."""
+        """Whole joins, if statements can be written in the dialect; else None."""
         return self._pushdown(tables) if sqlglot_name(self.address.pool().dialect) is not None else None
 
     @contextmanager
@@ -199,19 +199,19 @@ class OtherServerEngine(RowsOnly):
         """As it is now.
 
         Raises:
-            UnreadableTable: it is not there any more.
+            UnreadableTable: it no longer exists.
         """
         with self.address.reading(f"table {name!r}") as connection:
             found = shape_of(connection, name)
         if found is None:
             raise UnreadableTable(
-                f"table {name!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
+                f"table {name!r} is no longer in {self.identity}, or was renamed; call tagframe.open_corpus again"
             )
         return ServerTable(found[1], found[0])
 
 
 def _of_sample(cells: pd.Series, nulls: int, filled: int, rows: int, *, is_unique: bool) -> ColumnStatistics:
-    """What is known of a column of which some cells were read, and nulls counted."""
+    """What is known about a column after some cells were read and nulls were counted."""
     seen = cells.dropna()
     counts = seen.value_counts()
     once = int((counts == 1).sum())

@@ -1,7 +1,7 @@
-"""What a server behind SQLAlchemy runs of a merge: whole joins on integers, and in PostgreSQL on texts.
+"""The parts of a merge that a server behind SQLAlchemy runs: whole joins on integers, and in PostgreSQL on texts.
 
-Statements are written in the server's dialect by sqlglot. What a server does not take is run in memory, as all is of
-dialects whose names of tables and columns are not as SQLAlchemy gives them (Oracle, Snowflake).
+sqlglot writes statements in the server's dialect. What a server rejects runs in memory. So does everything in dialects
+in which names of tables and columns differ from SQLAlchemy's (Oracle, Snowflake).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sqlglot_name(dialect: sa.Dialect) -> str | None:
 
 
 def pushdown_on(connection: sa.Connection, tables: Mapping[str, ServerTable]) -> OtherServerPushdown:
-    """Statements on a connection, over one state of the tables where the server has a word for that."""
+    """Statements on a connection, over one state of the tables if the server supports that."""
     levels = connection.dialect.get_isolation_level_values(connection.connection.dbapi_connection)  # type: ignore[arg-type]
     if _ISOLATED in levels:
         connection = connection.execution_options(isolation_level=_ISOLATED)
@@ -55,7 +55,7 @@ class OtherServerPushdown(Pushdown):
         self.joins_outer = self.dialect not in _WITHOUT_OUTER
 
     def key_kind(self, table: str, column: str) -> str:
-        """By the declared type; in SQLite, where that binds nothing, by what is in the rows, too."""
+        """By the declared type; in SQLite, which does not enforce that, also by the values in the rows."""
         known = self._tables[table]
         known.column(column)  # raises where the table has it no more
         declared = known.shape.declared_types[known.shape.columns.index(column)].upper()
@@ -69,7 +69,7 @@ class OtherServerPushdown(Pushdown):
         return not self.values(f"SELECT 1 AS k FROM {self.from_item(table)} AS t WHERE {odd} LIMIT 1", table)
 
     def cell_kind(self, table: str, column: str) -> Kind:
-        """Of integers, and of texts that are compared by their signs."""
+        """Of integers, and of texts that are compared by their characters."""
         kinds: dict[str, Kind] = {"integer": "integer", "text": "text"}
         return kinds.get(self.key_kind(table, column), "")
 

@@ -1,4 +1,4 @@
-"""What a server says of its tables, as SQLAlchemy reads it."""
+"""What a server says about its tables, as SQLAlchemy reads it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[
 
     Args:
         connection: to the server.
-        schemas: whose; None for the one that the connection has by default.
+        schemas: which ones; None for the default schema of the connection.
 
     Raises:
         SourceNotFound: a schema is not there.
@@ -91,7 +91,7 @@ def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
 def derivations_of(
     connection: sa.Connection, schemas: Sequence[str] | None, columns: Collection[tuple[str, str]]
 ) -> Derivations:
-    """What is computed from columns: of views and generated ones, by the texts that define them."""
+    """What is computed from columns: in views and generated columns, by the texts that define them."""
     import sqlalchemy as sa
     import sqlglot
     from sqlalchemy.engine.reflection import ObjectKind
@@ -144,7 +144,7 @@ def derivations_of(
 
 
 def _asked(method: Any, **arguments: Any) -> Any:
-    """What not every dialect can tell; nothing where this one cannot."""
+    """What not every dialect can tell; nothing if this one cannot."""
     try:
         return method(**arguments)
     except NotImplementedError:

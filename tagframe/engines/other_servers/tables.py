@@ -34,7 +34,7 @@ class ServerTable:
         if name not in self.shape.columns:
             raise ColumnNotFound(
                 f"{self.shape.name!r} has no column {name!r} any more: {did_you_mean(name, self.shape.columns)}; "
-                "tagframe.open_corpus looks again"
+                "call tagframe.open_corpus again"
             )
         column: sa.ColumnElement[Any] = self.selectable.c[name]
         return column
@@ -56,5 +56,5 @@ class ServerTable:
         return key if any(word in declared for word in _INTEGERS) else None
 
     def is_unique(self, name: str) -> bool:
-        """Whether the server lets no value of a column repeat."""
+        """Whether the server keeps a column free of duplicates."""
         return (name,) in (self.shape.primary_key, *self.shape.unique)

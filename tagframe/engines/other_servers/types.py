@@ -18,7 +18,7 @@ _WORDS: dict[type, Callable[[Any], Any]] = {
     **dict.fromkeys((UUID, dt.time, dt.timedelta), str),
     **dict.fromkeys((memoryview, bytearray), bytes),
 }
-"""What pandas has no word for is given as text; the column's declared type says what it is a text of."""
+"""Values without a pandas type are given as text; the declared type of the column says what they are."""
 
 
 def frame_of(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:

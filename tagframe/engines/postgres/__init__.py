@@ -1,1 +1,1 @@
-"""PostgreSQL servers, read where they are."""
+"""PostgreSQL servers, read in place."""

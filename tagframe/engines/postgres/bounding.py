@@ -1,9 +1,9 @@
-"""Bounds in a statement for what could make a text of any size: they hold where it is called, before it is made.
+"""Bounds in a statement for functions that could make a text of any size: checked at the call, before it is made.
 
-A statement is written as its tokens. ``repeat(x, n)`` becomes ``repeat(x, CASE WHEN octet_length(x)::int8 * (n) > bound
-THEN error ELSE (n) END)``, and an aggregate that gathers texts gets a FILTER that adds up what it has been given: the
-sum is a setting of the transaction, as a statement that only reads has nowhere else to keep it. No result is another
-one; a statement that passes a bound fails.
+A statement is rewritten as its tokens. ``repeat(x, n)`` becomes ``repeat(x, CASE WHEN octet_length(x)::int8 * (n) >
+bound THEN error ELSE (n) END)``, and an aggregate that gathers texts gets a FILTER that adds up the sizes of its
+inputs. The sum is a setting of the transaction, because a read-only statement has no other place for it. Results do not
+change; a statement that exceeds a bound fails.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from tagframe.errors import SQLFailed
 GATHERED, KEPT = "tagframe.gathered", "tagframe.kept"
 """The settings that hold how many bytes a statement's aggregates were given, and how many are in rows that are kept."""
 TOO_LARGE = "tagframe: too large a text"
-"""What the server says where a bound is passed."""
+"""What the server says if a bound is exceeded."""
 _LONGEST = 500_000
 _LOOKED_THROUGH = 2**30
-"""Signs that may be compared where one text is looked for in another: of a second, about."""
+"""Characters that may be compared in a search for one text in another: about a second of work."""
 _EACH_ROW = 64
-"""Bytes that a row takes where it is kept, beside its values."""
+"""Bytes that a kept row takes in addition to its values."""
 
 _OF_WORDS = frozenset(("position", "trim"))
 _WATCHED = GROWING | LOOKED_FOR | GATHERING | _OF_WORDS
 
-# No constant to the planner, which would come upon the error before the statement does.
+# Not a constant for the planner, which would raise the error while planning.
 _ERROR = f"(left(clock_timestamp()::text, 0) || '{TOO_LARGE}')::int"
 
 
 @dataclass(frozen=True)
 class Word:
-    """A token: as it is written, and as a word in lower case; ``literal`` is its value where it is one."""
+    """A token: as it is written, and as a word in lower case; ``literal`` is its value if it is one."""
 
     text: str
     word: str = ""
@@ -46,8 +46,8 @@ class Bounds:
 
     Attributes:
         text: bytes of one text, and of all that aggregates are given.
-        kept: bytes of the rows that WITH RECURSIVE makes, and of those that are looked into by IN.
-        looked_into: whether the rows of ``IN (SELECT …)`` are counted, which keeps the planner from some of its ways.
+        kept: bytes of the rows that WITH RECURSIVE makes, and of those that IN searches.
+        looked_into: whether the rows of ``IN (SELECT …)`` are counted, which rules out some of the planner's ways.
     """
 
     text: int
@@ -59,11 +59,11 @@ def bounded(words: Sequence[Word], bounds: Bounds, shown: str) -> str:
     """The statement with its bounds; ``shown`` is of it, for messages.
 
     Raises:
-        SQLFailed: functions that make texts stand too deep in one another.
+        SQLFailed: functions that make texts are nested too deeply.
     """
     text = " ".join(_bounded(words, bounds))
     if len(text) > _LONGEST:
-        raise SQLFailed(f"the SQL has functions that make texts too deep in one another: {shown}")
+        raise SQLFailed(f"the SQL nests functions that make texts too deeply: {shown}")
     return text
 
 
@@ -94,13 +94,13 @@ def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
 
 
 def is_looked_into(words: Sequence[Word], at: int) -> bool:
-    """Whether ``IN (SELECT …)`` or the like stands there: the server may keep all rows of it in memory."""
+    """Whether ``IN (SELECT …)`` or similar starts there: the server may keep all its rows in memory."""
     after = [word.word for word in words[at : at + 3]]
     return after[0] in ("in", "any", "some", "all") and after[2:] in (["select"], ["with"], ["values"])
 
 
 def _by_commas(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
-    """The arguments of a function, those with a bound that need one."""
+    """The arguments of a function, with a bound where one is needed."""
     arguments = _split(inside)
     texts = [" ".join(_bounded(argument, bounds)) for argument in arguments]
     literals = [argument[0].literal if len(argument) == 1 else None for argument in arguments]
@@ -139,7 +139,7 @@ def _short(needle: str, text: str) -> str:
 
 _LEAST = {"replace": 3, "regexp_replace": 3, "format": 1}
 _ODD_WIDTH = "'%[^a-zA-Z%]*([*]|[0-9]{3})'"
-# By function, of its arguments: which of them gets the bound, when the value would pass it, and the argument's type.
+# By function: which argument gets the bound, the condition under which it is exceeded, and the argument's type.
 _BOUNDS: dict[str, Callable[[Sequence[str], int], tuple[int, str, str]]] = {
     "repeat": lambda a, most: (1, f"octet_length( {a[0]} )::int8 * ( {a[1]} ) > {most}", "int"),
     "lpad": lambda a, most: (1, f"( {a[1]} ) > {most // 4}", "int"),
@@ -158,7 +158,7 @@ _BOUNDS: dict[str, Callable[[Sequence[str], int], tuple[int, str, str]]] = {
 
 
 def _filtered(words: Sequence[Word], at: int, given: str, bounds: Bounds, parts: list[str]) -> int:
-    """Puts the FILTER of an aggregate, which may have one; gives where it ends."""
+    """Adds the FILTER of an aggregate, which may have one already; gives its end."""
     passes = _counted(GATHERED, f"pg_column_size( ROW( {given} ) )", bounds.text)
     if [word.word for word in words[at : at + 1]] != ["filter"]:
         parts += ["FILTER ( WHERE", passes, ")"]
@@ -170,7 +170,7 @@ def _filtered(words: Sequence[Word], at: int, given: str, bounds: Bounds, parts:
 
 
 def _counted(setting: str, size: str, most: int) -> str:
-    """A condition that counts on each time it is looked at, and holds."""
+    """A condition that is true, and adds to the count each time it is evaluated."""
     so_far = f"current_setting('{setting}')::int8 + {size}"
     counted = f"set_config('{setting}', ( {so_far} )::text, true)::int8"
     return f"CASE WHEN {counted} <= {most} THEN true ELSE {_ERROR} IS NULL END"
@@ -184,7 +184,7 @@ def _arguments(inside: Sequence[Word], bounds: Bounds) -> str:
 
 
 def _entries(words: Sequence[Word], at: int, bounds: Bounds, parts: list[str]) -> int:
-    """The entries of WITH RECURSIVE, of which each row that is made of another one is counted; where they end."""
+    """The entries of WITH RECURSIVE, in which each row that is made from another row is counted; and their end."""
     while True:
         while at < len(words) and words[at].word != "as":
             parts.append(words[at].text)
@@ -214,7 +214,7 @@ def _entry(body: Sequence[Word], bounds: Bounds) -> list[str]:
 
 
 def _counting(query: Sequence[Word], bounds: Bounds) -> list[str]:
-    """A query, each row of which is counted."""
+    """A query whose rows are counted."""
     size = f"pg_column_size( ROW( tagframe_row.* ) ) + {_EACH_ROW}"
     return [
         "SELECT tagframe_row.* FROM (", *_bounded(query, bounds), ") AS tagframe_row WHERE",
@@ -231,13 +231,13 @@ def _at_the_top(words: Sequence[Word]) -> Iterator[tuple[int, Word]]:
 
 
 def _split(words: Sequence[Word]) -> list[Sequence[Word]]:
-    """By the commas that are in no parentheses."""
+    """Split at the commas outside of parentheses."""
     commas = [at for at, word in _at_the_top(words) if word.text == ","]
     return [words[start + 1 : end] for start, end in zip([-1, *commas], [*commas, len(words)], strict=True)]
 
 
 def _closing(words: Sequence[Word], start: int) -> int:
-    """Where the parenthesis stands that closes the one at ``start``; the end where there is none."""
+    """The position of the parenthesis that closes the one at ``start``; the end if there is none."""
     depth = 0
     for at in range(start, len(words)):
         depth += (words[at].text == "(") - (words[at].text == ")")

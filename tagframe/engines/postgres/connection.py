@@ -1,9 +1,9 @@
-"""Connections to a PostgreSQL server that can only read, and what is said where one fails.
+"""Read-only connections to a PostgreSQL server, and the messages of their errors.
 
-A connection is made with ADBC, which brings rows as Arrow tables, or with psycopg, which can stop between rows, and is
-there at once: ADBC reads the types of the whole database first, one of them for each table. Each is told, before
-anything else, to read only, to stop a statement after a time and not to wait for locks; the server holds to that,
-whatever a statement says.
+A connection is made with ADBC, which gives rows as Arrow tables, or with psycopg, which can stop between rows and
+starts at once: ADBC first reads the types of the whole database, one of them for each table. Every connection is first
+set to read only, to stop a statement after a time and not to wait for locks. The server enforces that, whatever a
+statement says.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECONDS = 600.0
-"""A statement of our own may take so long; those of profiles, less."""
+"""The time limit of our own statements; those of profiles have a lower one."""
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
 _LONG = 6
-"""A value of so many letters is in no message by chance."""
+"""A value of this many letters is never in a message by chance."""
 _KEYWORDS = {"postgresql", "postgres"}
 _WITHOUT_PASSWORD = (
-    ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD where it is read, or open the corpus "
+    ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD to load it, or open the corpus "
     "with password_from="
 )
 
@@ -49,7 +49,7 @@ class Server:
     """A database of a server, and how to reach it.
 
     Attributes:
-        conninfo: as libpq takes it, the password in it; never shown.
+        conninfo: as libpq takes it, with the password; never shown.
         identity: the same for a reader, without password.
     """
 
@@ -58,17 +58,19 @@ class Server:
 
     @classmethod
     def of(cls, url: str) -> Server:
-        """From ``postgresql://user:password@host:port/database``; what it leaves out libpq knows (``PGPASSWORD``, …).
+        """From ``postgresql://user:password@host:port/database``; libpq fills in what it leaves out (``PGPASSWORD``,
+        …).
 
         Raises:
-            InvalidArgument: it does not parse; the message holds nothing of it, as a password may be anywhere in it.
+            InvalidArgument: it does not parse; the message shows no part of it, because a password may be anywhere in
+                it.
             MissingExtra: the drivers are not installed.
         """
         conninfo = _driver("psycopg").conninfo
         scheme, _, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         parsed = None
-        # A sign of the password that is not escaped would make a part of it the host or the port, which are shown.
+        # An unescaped character could make a part of the password the host or the port, which are shown.
         if rest.count("@") == authority.count("@") <= 1 and scheme.partition("+")[0] in _KEYWORDS:
             with suppress(Exception):
                 parsed = conninfo.conninfo_to_dict(f"postgresql://{rest}")
@@ -76,8 +78,9 @@ class Server:
         ports = str((parsed or {}).get("port") or "0").split(",")
         if parsed is None or not all(port.isdecimal() and int(port) < 2**16 for port in ports if port):
             raise InvalidArgument(
-                "a server is given as postgresql://user:password@host:port/database; in a user or password the signs "
-                "@ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') does it)"
+                "a server is given as postgresql://user:password@host:port/database; in a user or password the "
+                "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') "
+                "does it)"
             )
         given = {name: str(value) for name, value in parsed.items() if value is not None}
         shown = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
@@ -123,10 +126,10 @@ def _driver(name: str) -> Any:
 
 
 def settings(seconds: float) -> list[str]:
-    """What a connection is told first.
+    """The first statements of a connection.
 
     Text of dates, numbers and intervals is the same everywhere; rows of one statement come in the same order each time:
-    no workers beside each other, no scan that begins where another one is.
+    no parallel workers, no scan that starts where another one is.
     """
     return [
         "SET default_transaction_read_only = on",
@@ -151,7 +154,7 @@ def settings(seconds: float) -> list[str]:
 
 
 class Held(ABC):
-    """One connection, in the hands of one call."""
+    """One connection, used by one call."""
 
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
@@ -168,7 +171,7 @@ class Held(ABC):
 
     @abstractmethod
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
-        """The rows of a query of our own, which are few or small; ``what`` is read, for messages.
+        """The rows of a query of our own, which are few or small; ``what`` names it in messages.
 
         Raises:
             ServerGone: it cannot be reached, or went away.
@@ -176,17 +179,17 @@ class Held(ABC):
         """
 
     def close(self) -> None:
-        """Whatever has become of it."""
+        """Close it, whatever its state."""
         with suppress(Exception):
             self.connection.close()
 
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
-        """From here on the server stops statements after so long; and begins, in the same round trip.
+        """Set the time limit of later statements, and what the arguments ask for, in one round trip.
 
         Args:
-            seconds: after which it does.
-            snapshot: whether all statements from here on see one state.
-            check: is run. The last one stays prepared, as to plan it takes longer than to run it.
+            seconds: the time limit.
+            snapshot: whether all later statements see one state; a transaction is begun for that.
+            check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
         script = [f"SET statement_timeout = {max(1, int(seconds * 1000))}", *([SNAPSHOT] if snapshot else ())]
         if check:
@@ -199,7 +202,7 @@ class Held(ABC):
 
     @contextmanager
     def errors(self, what: str = "") -> Iterator[None]:
-        """The drivers' errors by our names."""
+        """A block in which the drivers' errors become ours."""
         try:
             yield
         except Exception as error:
@@ -228,7 +231,7 @@ class Reading(Held):
 
     @classmethod
     def made(cls, server: Server) -> Self:
-        """Each statement by itself, unless a transaction is begun."""
+        """Each statement runs by itself, unless a transaction is begun."""
         return cls(_driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True), server)
 
     def run(self, sql: str) -> None:
@@ -245,8 +248,8 @@ class Reading(Held):
 
         Args:
             sql: trusted.
-            what: is read, for messages.
-            few: whether few rows come: then they are not copied, for which the server would plan the query again.
+            what: what is read, for messages.
+            few: whether few rows come: then COPY is not used, for which the server would plan the query again.
 
         Raises:
             ServerGone: it cannot be reached, or went away.
@@ -260,26 +263,26 @@ class Reading(Held):
 
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
-    """An error of a driver by our names; others are themselves."""
+    """A driver's error as one of ours; other errors are returned unchanged."""
     module = type(error).__module__
     if not module.startswith(("adbc_driver_manager", "psycopg", "pyarrow")):
         return error
     state = getattr(error, "sqlstate", None) or ""
     if module.startswith("pyarrow"):
-        # What a stream says of its end: the driver's own words, with the state at their end.
+        # The error of a stream is the driver's message, with the state at its end.
         found = re.search(r"SQLSTATE: (\w{5})", str(error))
         state = found[1] if found else ""
     said = server.without_options(without_cells(state, _words(error)))
     if not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "53300"):
         return ServerGone(
-            f"{server.identity} cannot be reached, or went away: {said}. What is done is kept; the same call again "
-            f"connects anew{_WITHOUT_PASSWORD if 'password' in said else ''}"
+            f"{server.identity} cannot be reached, or the connection was lost: {said}. Finished work is kept; the same "
+            f"call connects again{_WITHOUT_PASSWORD if 'password' in said else ''}"
         )
     about = f"{what} of {server.identity}" if what else server.identity
     if state == "57014":
         return TookTooLong(f"{about} was not read to the end: {said}")
     if state in ("42P01", "42703", "3F000"):
-        return UnreadableTable(f"{about} is not as it was: {said}. tagframe.open_corpus looks at it again")
+        return UnreadableTable(f"{about} has changed: {said}. Call tagframe.open_corpus again")
     return UnreadableTable(f"{about} cannot be read: {said}")
 
 

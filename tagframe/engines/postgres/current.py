@@ -1,7 +1,8 @@
 """Some tables of a PostgreSQL database as they are now.
 
-What is known of them is kept for as long as the system catalogs say that they are the same: each row of these is
-numbered by the transaction that wrote it, and a table that is renamed, altered, given or deprived of a key has another.
+What is known about them is kept as long as the system catalogs say that they are the same. Each row of the catalogs has
+the number of the transaction that wrote it, so a table that is renamed or altered, or gains or loses a key, has another
+number.
 """
 
 from __future__ import annotations
@@ -41,12 +42,11 @@ _kept: dict[tuple[str, frozenset[QualifiedName]], Kept] = {}
 
 @dataclass(frozen=True)
 class Kept:
-    """What was known of some tables.
+    """What was known about some tables.
 
     Attributes:
         tables: by what the engine calls them.
-        check: a statement that fails (:data:`~tagframe.engines.postgres.pool.UNLIKE`) where they are not the same any
-            more.
+        check: a statement that fails (:data:`~tagframe.engines.postgres.pool.UNLIKE`) if they have changed.
     """
 
     tables: dict[str, ServerTable]
@@ -54,16 +54,16 @@ class Kept:
 
 
 def tables_now(held: Held, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
-    """Some tables, by what the engine calls them; those that are not there any more are left out.
+    """Some tables, by what the engine calls them; those that no longer exist are left out.
 
-    What is counted of them, and their foreign keys, are not looked up.
+    Their counts and foreign keys are not looked up.
     """
     found = held.rows(_of(_TABLES, names))
     return {table.key: table for table in some_tables(held, found)}
 
 
 def kept(server: Server, names: Collection[QualifiedName]) -> Kept | None:
-    """What was known of them when they were last looked at."""
+    """What was known about them when they were last read."""
     with _lock:
         return _kept.get((server.conninfo, frozenset(names)))
 
@@ -72,7 +72,8 @@ def keep(held: Held, names: Collection[QualifiedName]) -> dict[str, ServerTable]
     """As :func:`tables_now`, and kept.
 
     Args:
-        held: a connection in a transaction of one snapshot, so that what is kept is of the state that it is kept for.
+        held: a connection in a transaction of one snapshot, so that what is kept belongs to the state for which it is
+            kept.
         names: of the tables.
     """
     query = _of(_STATE, names)

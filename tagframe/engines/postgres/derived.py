@@ -44,7 +44,7 @@ SELECT c.oid::int8 AS oid, pg_get_viewdef(c.oid) AS definition, (SELECT string_a
     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
 FROM pg_class c WHERE c.oid IN ({oids})"""
 
-# What a function that somebody wrote reads, its view does not tell. Those of extensions read no tables, but by a text.
+# A view does not tell what a user's function reads. Functions of extensions read tables only if a text names them.
 _CALLS = f"""
 SELECT DISTINCT c.oid::int8 AS oid, p.proname::text AS name FROM pg_rewrite r
 JOIN pg_class c ON c.oid = r.ev_class AND c.relkind IN ('v', 'm') JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -61,7 +61,7 @@ WHERE c.relkind IN ('v', 'm') AND {_OURS}
 
 
 def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivations:
-    """What the database computes from columns: of views and generated ones, and those of tables that inherit."""
+    """What the database computes from columns: in views, generated columns, and tables that inherit."""
     rows = held.rows
     relations = rows(_RELATIONS)
     keys = {row["oid"]: table_key(row["schema"], row["name"]) for row in relations}

@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL database, read where they are."""
+"""The tables of a PostgreSQL database, read in place."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace 
 WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
 _FEW_NUMBERS = 20_000
-"""Rows are picked by so many numbers at once."""
+"""Rows are picked by this many numbers at once."""
 
 
 @dataclass(frozen=True)
 class PostgresEngine(EngineDefaults):
     """Tables, views, materialised views and partitioned tables of some schemas of a database.
 
-    Rows are numbered by a primary key that is one integer column; others can only be read whole. What tells that a
-    table has changed are the server's counters of rows written, the file that it is stored in, its definition and the
-    time of its last ANALYZE. They miss: what was written in the last second, or not yet counted; rows under a view or a
+    Rows are numbered by a primary key that is one integer column; other tables can only be read whole. A table counts
+    as changed if the server's counters of rows written, the file that it is stored in, its definition or the time of
+    its last ANALYZE differ. This misses what was written in the last second, or not yet counted; rows under a view or a
     foreign table; writes while ``track_counts`` is off. The server resets them after a crash, which counts as a change.
 
     Attributes:
         server: which, and how to reach it.
-        schemas: of which tables are read; None for all that may be.
+        schemas: whose tables are read; None for all that may be read.
     """
 
     server: Server
@@ -117,7 +117,7 @@ class PostgresEngine(EngineDefaults):
             if not log:
                 raise UnreadableTable(
                     f"{self.identity} has no extension pg_stat_statements, which counts the statements that are run: "
-                    "shared_preload_libraries names it, and CREATE EXTENSION pg_stat_statements makes it"
+                    "add it to shared_preload_libraries, then run CREATE EXTENSION pg_stat_statements"
                 )
             rows = held.rows(_RAN.format(**log[0]), "pg_stat_statements")
         return ((row["query"], int(row["calls"])) for row in rows)
@@ -129,12 +129,12 @@ class PostgresEngine(EngineDefaults):
         return ((row["definition"], 1) for row in rows if row["definition"])
 
     def closed(self) -> list[UnreadableTable]:
-        """Schemas, and tables and columns of the others, that the user who connects may not read, or had better not."""
+        """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
         with looking(self.server) as held:
             return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(held, self.schemas)]
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
-        """What the server has counted, where that is fresh; else a sample."""
+        """The server's statistics, if they are fresh; else a sample."""
         known = {table.key: table for table in self.look().tables}
         with reading(self.server, SECONDS) as reads:
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
@@ -168,7 +168,7 @@ class PostgresEngine(EngineDefaults):
             reads: a connection.
             columns: of the server, that are selected.
             rest: the query from FROM on.
-            what: is read, for messages.
+            what: what is read, for messages.
             few: whether few rows come.
         """
         as_text: set[int] = set()
@@ -183,7 +183,7 @@ class PostgresEngine(EngineDefaults):
 
     @staticmethod
     def selected(columns: Sequence[ServerColumn], as_text: Collection[int] = ()) -> str:
-        """What stands after SELECT, for :meth:`fetched`."""
+        """The SELECT list for :meth:`fetched`."""
         parts = []
         for number, column in enumerate(columns):
             shown = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
@@ -267,8 +267,7 @@ class PostgresEngine(EngineDefaults):
         for table in tables:
             if table not in found:
                 raise UnreadableTable(
-                    f"table {table!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks "
-                    "again"
+                    f"table {table!r} is no longer in {self.identity}, or was renamed; call tagframe.open_corpus again"
                 )
         return found
 
@@ -276,7 +275,7 @@ class PostgresEngine(EngineDefaults):
         """Columns of a table as it is now; all where None.
 
         Raises:
-            ColumnNotFound: it has one no more.
+            ColumnNotFound: it no longer has one of them.
         """
         if names is None:
             return list(table.columns)
@@ -285,7 +284,7 @@ class PostgresEngine(EngineDefaults):
             if name not in known:
                 raise ColumnNotFound(
                     f"{table.key!r} of {self.identity} has no column {name!r} any more: {did_you_mean(name, known)}; "
-                    "tagframe.open_corpus looks again"
+                    "call tagframe.open_corpus again"
                 )
         return [known[name] for name in names]
 
@@ -294,7 +293,7 @@ _last: dict[PostgresEngine, tuple[str, Looked]] = {}
 
 
 def _looked(engine: PostgresEngine, held: Held) -> Looked:
-    """What the system catalogs say; that of thousands of tables is fetched and taken apart once."""
+    """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
     state = state_of(held, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:

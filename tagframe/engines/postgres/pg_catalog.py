@@ -1,4 +1,4 @@
-"""What a PostgreSQL database says of its tables: one look at its system catalogs, however many there are."""
+"""What a PostgreSQL database says about its tables: one look at its system catalogs, however many tables there are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCHEMAS = f"""
 SELECT n.nspname::text AS name, has_schema_privilege(n.oid, 'USAGE') AS usable
 FROM pg_namespace n WHERE {_SYSTEM} ORDER BY 1"""
 
-# A partitioned table is one table: what is counted of it is counted of its leaves.
+# A partitioned table is one table; its counts are the sums over its leaves.
 _TABLES = """
 WITH RECURSIVE part(root, oid) AS (
     SELECT c.oid, c.oid FROM pg_class c
@@ -56,7 +56,7 @@ FROM counted JOIN pg_class c ON c.oid = counted.root JOIN pg_namespace n ON n.oi
 LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
 ORDER BY 2, 3"""
 
-# No column is read of a type that a function casts whose owner is no superuser: whoever casts it to text runs that.
+# No column is read whose type is cast by a function of a role that is not a superuser: casting it would run that.
 _CAST = """coalesce(nullif(t.typbasetype, 0), nullif(t.typelem, 0), t.oid) = ANY (ARRAY(
         SELECT k.castsource FROM pg_cast k JOIN pg_proc p ON p.oid = k.castfunc JOIN pg_roles o ON o.oid = p.proowner
         WHERE NOT o.rolsuper AND o.rolname <> current_user))"""
@@ -78,7 +78,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 
     AND NOT {_CAST}
 ORDER BY 1, 2"""
 
-# A table that others inherit from has rows of theirs, which its index does not know.
+# A table that others inherit from also has their rows, which its index does not cover.
 _UNIQUE = """
 SELECT i.indrelid::int8 AS oid, i.indisprimary AS is_primary,
     (SELECT string_agg(i.indkey[part]::text, ',' ORDER BY part)
@@ -123,9 +123,9 @@ class ServerColumn:
     Attributes:
         name: of the column.
         declared: its type, as the server writes it.
-        base: the name of its type, of a domain that of what it is a domain of; of other kinds than base types "".
-        modifier: of a numeric, what holds its precision and scale.
-        exact: whether texts of it are equal only where their bytes are.
+        base: the name of its type; for a domain, the name of its base type; "" for other kinds than base types.
+        modifier: for a numeric, the number that encodes its precision and scale.
+        exact: whether texts of it are equal only if their bytes are.
         filled: whether it is NOT NULL.
         comment: on it.
     """
@@ -147,10 +147,10 @@ class ServerTable:
         schema, name, kind: ``kind`` is "r" (table), "p" (partitioned), "v", "m" (views) or "f" (foreign).
         columns: those that may be read.
         primary_key, unique, foreign_keys: as declared; ``unique`` has the primary key too.
-        checked: the columns of those foreign keys of which the server has seen that all rows keep them.
-        rows: estimated, None where the server has no idea.
+        checked: the columns of those foreign keys that the server has validated for all rows.
+        rows: estimated; None if the server has no estimate.
         pages, size: of its rows; ``size`` in bytes, 0 for views.
-        fresh: whether the server's statistics of it are of the rows as they are, or nearly.
+        fresh: whether the server's statistics describe the current rows, or nearly.
         state: changes when it is redefined, rewritten, analysed or written to.
         comment: on it.
     """
@@ -172,7 +172,7 @@ class ServerTable:
 
     @property
     def key(self) -> str:
-        """What the engine calls it: no two tables of the server are called alike."""
+        """Its name in the engine, unique among the tables of the server."""
         return table_key(self.schema, self.name)
 
     @property
@@ -191,7 +191,7 @@ class ServerTable:
         return next((column for column in self.columns if column.name == name), None)
 
     def shape(self) -> TableShape:
-        """What the corpus is told of it."""
+        """Its shape for the corpus."""
         return TableShape(
             self.key,
             columns=tuple(column.name for column in self.columns),
@@ -230,7 +230,7 @@ def literal(text: str) -> str:
 
 
 def state_of(held: Held, schemas: Sequence[str] | None) -> str:
-    """What changes whenever anything does that :func:`looked` tells of; the server computes it."""
+    """A value that changes whenever anything changes that :func:`looked` finds; the server computes it."""
     known = held.rows(_SCHEMAS)
     parts = [
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
@@ -259,7 +259,8 @@ def _within(query: str, where: str) -> str:
 
 
 def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
-    """What may not be read: schemas, tables of the others, and columns that somebody's function would cast."""
+    """What may not be read: schemas, tables of the other schemas, and columns that another role's function would
+    cast."""
     known = held.rows(_SCHEMAS)
     wanted = [row for row in known if schemas is None or row["name"] in schemas]
     usable = _list(row["name"] for row in wanted if row["usable"])
@@ -272,8 +273,8 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
             for row in tables
         ),
         *(
-            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: a role that is no superuser made a "
-            f"function that casts its type, {row['type']}, and to read it would run that"
+            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: a role that is not a superuser "
+            f"made a function that casts its type, {row['type']}, and reading the column would run that function"
             for row in columns
         ),
     ]
@@ -352,7 +353,7 @@ def _column(row: Row) -> ServerColumn:
 
 
 def _grown(row: Row) -> float:
-    """The rows of which the server knows, as many more as the table has grown since, as its planner counts them."""
+    """The number of rows that the server knows, scaled by the table's growth since then, as its planner does it."""
     pages = row["bytes"] / 8192
     return float(row["rows"] * pages / row["pages"]) if row["pages"] and pages > row["pages"] else float(row["rows"])
 

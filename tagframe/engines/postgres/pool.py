@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL servers that are free again wait for the next call of the process."""
+"""Free connections to PostgreSQL servers are kept for the next call of the process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ UNLIKE = "22012"
 
 
 class Unlike(Exception):
-    """Something is not as it was."""
+    """Something has changed."""
 
 
-# By process, as a child must not speak on its parent's connections, nor close them. They are psycopg's and, for rows,
+# One pool per process: a child must neither use nor close its parent's connections. They are psycopg's and, for rows,
 # ADBC's, which psycopg_pool cannot hold.
 _free: dict[tuple[int, str, type[Held]], list[Held]] = {}
 
@@ -43,13 +43,13 @@ def reading(
     """A connection for rows for a block, in which statements are stopped after so many seconds.
 
     Args:
-        server: whose.
+        server: which one.
         seconds: after which the server stops a statement.
         snapshot: whether all statements see one state.
         check: what is run before them in the same round trip.
 
     Raises:
-        ServerGone: there is none.
+        ServerGone: none can be made.
         Unlike: the check fails.
     """
     return _lent(Reading, server, seconds, snapshot, check)

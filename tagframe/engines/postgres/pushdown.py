@@ -1,4 +1,4 @@
-"""What a PostgreSQL server runs of a merge; see :mod:`tagframe.engines.pushdown`."""
+"""The parts of a merge that a PostgreSQL server runs; see :mod:`tagframe.engines.pushdown`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment
 _MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
 _FEW_ROWS = 1_000
 _LONG = 10_000
-"""A query that costs more, in pages that are read, is shared by workers where that gives the same rows."""
+"""A query that costs more, in pages read, is shared by workers if that gives the same rows."""
 _PADDED = ("bpchar", "name")
-"""Texts whose type compares them otherwise than text."""
+"""Texts of types that compare differently from text."""
 
 
 class PostgresPushdown(SampledValues):
-    """In one transaction that only reads. Keys go along as an array, as nothing may be written there.
+    """In one read-only transaction. Keys are sent as an array, because nothing may be written there.
 
     Args:
         engine: of the tables.
@@ -110,7 +110,7 @@ class PostgresPushdown(SampledValues):
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
 
     def rows(self, statement: Statement) -> pd.DataFrame:
-        """Inside of what gives its columns the types that travel."""
+        """Inside a query that gives its columns the types that are sent."""
         shown = [
             replace(self._column(table, column), name=name)
             if table
@@ -150,7 +150,7 @@ class PostgresPushdown(SampledValues):
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
     def order(self, table: str, limit: int | None = None) -> str:
-        """By its key of one integer, or by where its rows are stored, as they are read as a rule: for a limit the whole
+        """By its key of one integer, or by where its rows are stored, the usual reading order: for a limit the whole
         table is not sorted by that."""
         known = self._tables[table]
         if known.number is not None:
@@ -166,7 +166,7 @@ class PostgresPushdown(SampledValues):
         return _matches(text, pattern)
 
     def form(self, table: str, column: str) -> Form | None:
-        """By the column's type; of most others it is that of the server's text for them, which is what travels."""
+        """By the column's type; for most other types it is the form of the server's text, which is what is sent."""
         known = self._column(table, column)
         here = f"t.{quoted(column)}"
         if known.base in _FORMS:

@@ -1,9 +1,9 @@
-"""How large the texts can become that a statement makes, told from the statement alone.
+"""How large the texts of a statement can become, computed from the statement alone.
 
-PostgreSQL bounds the memory of a sort, and not that of a value: ``repeat('x', 1000000000)`` takes a gigabyte of the
-server, and a chain of ``||`` as much again at each step. What could make a text of any size by itself (``repeat``,
-``lpad``, ``string_agg``, …) is bounded where it is called, see :mod:`tagframe.engines.postgres.bounding`; how high
-these bounds may be follows from what a statement does with such texts, which is added up here.
+PostgreSQL limits the memory of a sort, but not that of a value: ``repeat('x', 1000000000)`` takes a gigabyte of the
+server, and a chain of ``||`` as much again at each step. Functions that can make a text of any size (``repeat``,
+``lpad``, ``string_agg``, …) are bounded at the call, see :mod:`tagframe.engines.postgres.bounding`. How high these
+bounds may be depends on what a statement does with such texts, which is added up here.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sqlglot import exp
 from tagframe.errors import SQLFailed
 
 CELL = 4_096
-"""Bytes that a cell of a table is taken for; of larger ones fewer copies can be made."""
+"""The assumed size of a table's cell in bytes; larger cells allow fewer copies."""
 _MOST_STEPS = 6
 """Computations with numbers of thousands of digits, each of which may take three seconds."""
 _MOST_DIGITS = 100
 _MOST_NODES = 100_000
-"""Nodes of a statement whose subqueries are written out where their columns are named, as the planner does."""
+"""Nodes of a statement after subqueries are expanded where their columns are named, as the planner does it."""
 
 GATHERING = frozenset("string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg".split())
 """Aggregates whose value grows with the rows."""
 GROWING = frozenset("repeat lpad rpad replace regexp_replace array_to_string format to_char".split())
-"""Functions whose value may be far larger than what they are given."""
+"""Functions whose value may be far larger than their arguments."""
 LOOKED_FOR = frozenset("strpos split_part replace btrim ltrim rtrim translate string_to_array".split())
 """Functions that look for their second argument in their first; the server does not stop in the middle of it."""
 SHORT_NEEDLE = 16
@@ -37,9 +37,9 @@ _SHORT = 1_000
 _FACTORS = {
     **dict.fromkeys("to_json to_jsonb row_to_json json_build_array json_build_object".split(), 2),
     **dict.fromkeys("jsonb_build_array jsonb_build_object quote_nullable".split(), 2),
-    "string_to_array": 50,  # an item of one sign is a value of its own
+    "string_to_array": 50,  # an item of one character is a separate value
 }
-"""Times as large as its arguments together the value of a function may be."""
+"""How many times larger than its arguments together the value of a function may be."""
 _NUMBERS = frozenset("power pow exp sqrt cbrt ln log div mod gcd lcm".split())
 _NO_LARGER = frozenset(
     "substr substring left right split_part trim btrim ltrim rtrim lower upper initcap reverse translate nullif "
@@ -60,7 +60,7 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Pow, exp.Neg)
 _READ_WIDE = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.ILike)
 _TAKEN_APART = 32
 _WIDE = 4
-"""Bytes of a sign while a regular expression is looked for in a text."""
+"""Bytes per character while a regular expression is searched in a text."""
 
 
 def growth(function: str, arguments: Sequence[str | None]) -> tuple[float, float] | None:
@@ -71,7 +71,7 @@ def growth(function: str, arguments: Sequence[str | None]) -> tuple[float, float
         arguments: as they are written, where they are texts or numbers; None for each that is computed.
 
     Returns:
-        None where that is not to be told from the statement: then it is bounded when it is run.
+        None if the statement alone does not tell: then it is bounded when it is run.
     """
     second, third = [*arguments[1:], None, None][:2]
     if function in ("repeat", "lpad", "rpad"):
@@ -160,7 +160,7 @@ def _largest(parts: Iterable[Made]) -> Size:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The columns of a query, in order; ``named`` is false where there may be more than are known."""
+    """The columns of a query, in order; ``named`` is false if there may be more than are known."""
 
     columns: Sequence[tuple[str, Made]]
     named: bool = True
@@ -171,7 +171,7 @@ class _Rows:
         return _together(made for _, made in self.columns)
 
     def column(self, name: str) -> Made | None:
-        """The largest of that name; of any where not all names are known; None where it has none."""
+        """The largest of that name, or of any name if not all names are known; None if there is none."""
         found = [made for own, made in self.columns if own == name or not self.named]
         return _either(found) if found else None
 
@@ -239,20 +239,20 @@ class Sizes:
         bound = int(min(left / work.bounded if work.bounded else left, memory / 8))
         if self._total.steps > _MOST_STEPS:
             raise SQLFailed(
-                f"the SQL computes {self._total.steps:.0f} times with numbers that may have thousands of digits, and "
-                f"{_MOST_STEPS} times at most may it: {shown}; CAST(… AS double precision) before it computes faster"
+                f"the SQL computes {self._total.steps:.0f} times with numbers that may have thousands of digits; at "
+                f"most {_MOST_STEPS} times are allowed: {shown}; CAST(… AS double precision) first makes it faster"
             )
         if bound < 2 * CELL or self._total.nodes > _MOST_NODES:
             raise SQLFailed(
-                f"the SQL makes texts of texts that it made, more than memory is there for: {shown}. What is put "
-                "together (||, concat, repeat, …) is best put together once"
+                f"the SQL builds texts from texts that it built, and needs too much memory: {shown}. Put texts "
+                "together (||, concat, repeat, …) only once"
             )
         return bound
 
     def _add(self, made: Made) -> None:
         self._total = _together([self._total, made])
         if self._total.nodes > _MOST_NODES or self._total.work.flat > 2**60:
-            raise SQLFailed("the SQL has subqueries inside of subqueries whose columns are named too often")
+            raise SQLFailed("the SQL nests subqueries whose columns are used too often")
 
     def _query(self, query: exp.Expr, scope: _Scope) -> _Rows:
         scope = self._with(query, scope)
@@ -286,7 +286,7 @@ class Sizes:
     def _recursive(self, body: exp.SetOperation, name: str, names: Sequence[str], scope: _Scope) -> _Rows:
         first = self._query(body.left, scope).renamed(names)
         grows = [True] * len(first.columns)
-        # A row is made of the one before: of each of its texts once, or they double with each step. A number does not.
+        # A row is made from the row before: each of its texts once, else they double at each step. Numbers do not grow.
         for _ in range(len(grows) + 1):
             columns = [(own, Made(Size(own=1.0) if grown else _WORD))
                        for (own, _), grown in zip(first.columns, grows, strict=True)]  # fmt: skip
@@ -300,9 +300,7 @@ class Sizes:
         grown_columns = []
         for (own, start), (_, made) in zip(first.columns, step.columns, strict=False):
             if made.size.own > 1:
-                raise SQLFailed(
-                    f"the SQL makes column {own!r} of {name!r} several times as long with each step of WITH RECURSIVE"
-                )
+                raise SQLFailed(f"each step of WITH RECURSIVE makes column {own!r} of {name!r} several times as long")
             longer = Size(made.size.flat, made.size.bounded).times(100)
             grown_columns.append((own, Made(start.size + longer, Size(), 1.0)))
         return _Rows(grown_columns, first.named)

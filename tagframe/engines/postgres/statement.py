@@ -1,14 +1,14 @@
-"""Statements that nobody trusts, in PostgreSQL.
+"""Untrusted statements in PostgreSQL.
 
-The server holds them to reading: a transaction that only reads, seconds after which the server cancels them, no waiting
-for locks, the rights of the user who connects. They are declared as a cursor, which only takes one plain SELECT, and
-their rows come one at a time until they are too many. What they can name is what is put before them: each table as a
-common table expression without its hidden columns, and nothing is looked up but in ``pg_catalog``, whose tables,
-functions and types are refused by their names.
+The server makes sure that they only read: a read-only transaction, a time limit, no waiting for locks, the rights of
+the user who connects. They are declared as a cursor, which only takes one plain SELECT, and their rows are fetched one
+at a time until they are too many. They can only name what is put before them: each table as a common table expression
+without its hidden columns. Other names are only looked up in ``pg_catalog``, whose tables, functions and types are
+refused by their names.
 
-No setting of PostgreSQL bounds the memory of a statement. Sorts and hash tables get less of it (``work_mem``), what
-makes texts is bounded in the statement (:mod:`tagframe.engines.postgres.bounding`), and a row is measured before it is
-sent.
+No setting of PostgreSQL limits the memory of a statement. Sorts and hash tables get less of it (``work_mem``),
+functions that make texts are bounded in the statement (:mod:`tagframe.engines.postgres.bounding`), and a row is
+measured before it is sent.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _TYPES = frozenset(
     "varchar".split()
 )
 _OTHER_TYPES = frozenset(("cidr", "macaddr", '"char"'))
-"""Those of pg_catalog that hold values: what names roles, relations or functions by their numbers is not here."""
+"""Types of pg_catalog that hold values; types that name roles, relations or functions by their numbers are left out."""
 _GRAMMAR = frozenset(
     "all and any as between by case date distinct else except exists filter from group having ilike in intersect is "
     "join lateral like limit not offset on or order over partition select similar some then union using values when "
@@ -95,7 +95,7 @@ POSTGRES = Dialect(
     "all if recursive",
     rules="What is compared has to be of one type: cast, as in name = id::text.",
 )
-"""How PostgreSQL speaks."""
+"""PostgreSQL's SQL."""
 
 _MEGABYTE = 2**20
 _RESULT_SHARE = 4
@@ -103,9 +103,9 @@ _RESULT_SHARE = 4
 _MADE_SHARE = 2
 """The part of the memory that what is made for a row may take."""
 _SPILLED = 8
-"""Times the memory that may be written to files in the server."""
+"""How many times the memory may be written to files in the server."""
 _GRACE = 0.5
-"""Seconds after which nobody waits any more for a server that does not stop by itself: one division may take three."""
+"""Seconds to wait for a server that does not stop by itself: one division may take three."""
 _TOO_WIDE = "tagframe: too wide a row"
 _SORTING = frozenset(("by", "distinct", "union", "intersect", "except"))
 
@@ -147,10 +147,10 @@ def run_statement(
 
 
 def _measured(text: str, most_bytes: int) -> str:
-    """The statement, which fails where a row is too wide.
+    """The statement, changed to fail if a row is too wide.
 
-    A row is measured where it is made: one cell may be a gigabyte, and would come whole. As a value of its own it is
-    one copy, where its text would be several; cells that are compressed are as long in it as they are.
+    A row is measured in the server: one cell may be a gigabyte, and would be sent whole. As one value the row is copied
+    once, while its text would be copied several times; compressed cells have their full length in it.
     """
     return (
         f"SELECT q.* FROM ({text}) AS q WHERE CASE WHEN pg_column_size(q) <= {most_bytes} THEN true "
@@ -175,7 +175,7 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
             if isinstance(kind.this, exp.Interval):
                 name = "interval"
             if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
-                raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} may not be named in a SELECT: {shown}")
+                raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} is not allowed in a SELECT: {shown}")
         return tree, Sizes(tree).bound(memory, shown)
     except SqlglotError as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
@@ -184,7 +184,8 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
 
 
 def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words: Sequence[Word]) -> str:
-    """Less memory for each of so many sorts and hash tables, and fewer files, where the server does not have less.
+    """Less memory for each of this many sorts and hash tables, and fewer files, unless the server's own limits are
+    lower.
 
     ``temp_file_limit`` is set where the role may: a superuser, or one to whom SET on it was granted.
     """
@@ -197,7 +198,7 @@ def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words:
             f"SELECT set_config('work_mem', {lower} || 'kB', true)",
             *(["SET LOCAL hash_mem_multiplier = 1"] if version >= 130000 else []),
             "SET LOCAL jit = off",
-            # What these two compare by hashing is kept in memory, all of it.
+            # These two keep everything that they compare by hashing in memory.
             *(["SET LOCAL enable_hashagg = off"] if any(w.word in ("intersect", "except") for w in words) else []),
             f"SET LOCAL {GATHERED} = 0",
             f"SET LOCAL {KEPT} = 0",
@@ -209,7 +210,7 @@ def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words:
 
 @contextmanager
 def _gives_up(connection: Any, seconds: float, expired: threading.Event) -> Iterator[None]:
-    """Cuts the connection after so long: the server may be in the middle of what it does not stop."""
+    """Cuts the connection after this time: the server may be in the middle of something that it does not stop."""
 
     def cut() -> None:
         expired.set()
@@ -255,14 +256,14 @@ def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) ->
 
     rows: list[tuple[Any, ...]] = []
     size = 0
-    # One at a time: of several rows the driver would have all in its memory before the first can be measured.
+    # One at a time: the driver would hold several rows in memory before the first can be measured.
     with closing(psycopg.RawCursor(connection).stream('FETCH ALL FROM "tagframe"')) as stream:
         for row in stream:
             rows.append(row)
             size += sum(map(sys.getsizeof, row))
             if size > most_bytes:
                 raise SQLFailed(
-                    f"the SQL passes SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
+                    f"the SQL exceeds SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
                     f"{most_bytes // _MEGABYTE} MB: {statement.shown}"
                 )
     statement.check_rows(len(rows))
@@ -270,17 +271,17 @@ def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) ->
 
 
 def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
-    """The statement as its tokens, without comments, where each is one that may stand in a plain SELECT.
+    """The statement as its tokens, without comments, each of them allowed in a plain SELECT.
 
-    What is run is what was looked at: no comment, no text with escapes and no dollar quotes, of which the server and a
-    parser might think differently where they end.
+    What is run is what was checked: no comment, no text with escapes and no dollar quotes, because the server and a
+    parser could disagree about their end.
 
     Args:
         sql: the statement.
         schemas: of the database; no name of them may qualify another one.
 
     Raises:
-        UnsafeSQL: a token that may not stand there, a name in a schema, or the call of a function that may not run.
+        UnsafeSQL: a token that is not allowed, a name with a schema, or a call of a function that is not allowed.
     """
     from sqlglot import TokenType
     from sqlglot.dialects import Postgres
@@ -300,34 +301,34 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
         is_name, is_text = kind == TokenType.IDENTIFIER, kind == TokenType.STRING
         if is_text:
             if not (text.startswith("'") and text.endswith("'")):
-                raise UnsafeSQL(f"texts are written in single quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write texts in single quotes, not as {text[:20]!r}: {shown}")
         elif is_name:
             if not (text.startswith('"') and text.endswith('"')):
-                raise UnsafeSQL(f"names are written in double quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write names in double quotes, not as {text[:20]!r}: {shown}")
         elif not (
             all(word.replace("_", "a").isalnum() for word in words)  # ORDER BY is one
             or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
             or _is_number(text)
         ):
-            raise UnsafeSQL(f"{text[:20]!r} may not stand in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text[:20]!r} is not allowed in a SELECT that a model wrote: {shown}")
         word = token.text.lower() if is_name else words[-1] if words else ""
         after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
         if not is_text and after == TokenType.DOT and word in schemas:
             raise UnsafeSQL(
-                f"tables go by their names, without a schema, as {token.text!r} is; where a table has that name too, "
-                f"give it another one with AS: {shown}"
+                f"write table names without a schema such as {token.text!r}; if a table has that name too, give it "
+                f"another one with AS: {shown}"
             )
         if not is_text and word.startswith("pg_"):
-            raise UnsafeSQL(f"{token.text!r} is the server's own, and may not be named: {shown}")
+            raise UnsafeSQL(f"{token.text!r} belongs to the server and must not be used: {shown}")
         if not (is_name or is_text or _REFUSED.isdisjoint(words)):
-            raise UnsafeSQL(f"{text.upper()} may not stand in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text.upper()} is not allowed in a SELECT that a model wrote: {shown}")
         is_called = after == TokenType.L_PAREN
         is_word = is_name or (not is_text and text[:1].replace("_", "a").isalpha())
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
         if is_called and is_word and not may_be_called and not _is_alias(tokens, at):
-            raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"the function {token.text!r} is not allowed in a SELECT that a model wrote: {shown}")
         if is_called and word == "array" and not is_name:
-            raise UnsafeSQL(f"ARRAY(SELECT …) may not stand there; array_agg(…) gives the same: {shown}")
+            raise UnsafeSQL(f"ARRAY(SELECT …) is not allowed; array_agg(…) gives the same: {shown}")
         literal = token.text if is_text or kind == TokenType.NUMBER else None
         found.append(Word(text, "" if literal is not None else word, literal))
     return found
@@ -358,7 +359,7 @@ def _is_alias(tokens: Sequence[Any], at: int) -> bool:
 
 
 def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: list[Any]) -> Iterator[str]:
-    """What the statement may name; the cells of ``relations`` are put on ``values``."""
+    """What the statement may name; the cells of ``relations`` are appended to ``values``."""
     for name, (table, columns) in tables.items():
         shown = ", ".join(f"t.{quoted(column)}" for column in columns)
         yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {table.in_sql} AS t)"
@@ -400,7 +401,7 @@ _LOADED = frozenset(
 
 
 def _load_as_text(connection: Any) -> None:
-    """What pandas has no word for comes as the server's text."""
+    """Values without a pandas type come as the server's text."""
     from psycopg.errors import DataError
     from psycopg.postgres import types
     from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
@@ -449,7 +450,7 @@ def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
 
 
 def _has_float(number: Decimal) -> bool:
-    """Whether a float is near: that of a larger one is an infinity, and of a smaller one nothing."""
+    """Whether a float is near: larger numbers become infinity, and smaller ones zero."""
     near = float(number)
     return not number.is_finite() or (math.isfinite(near) and bool(near) == bool(number))
 
@@ -461,7 +462,7 @@ def _named_errors(
     import psycopg
 
     shown, limits = statement.shown, statement.limits
-    passes = f"the SQL passes SQLLimits(memory={limits.memory}) megabytes:"
+    exceeds = f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes:"
     try:
         yield
     except psycopg.Error as error:
@@ -477,11 +478,11 @@ def _named_errors(
         if state == "57014":
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
         if _TOO_WIDE in reason:
-            raise SQLFailed(f"{passes} a row is of more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
+            raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
         if TOO_LARGE in reason:
-            raise SQLFailed(f"{passes} a text that it makes, or all of them together, is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} a text that it makes, or all of them together, is too large: {shown}") from None
         if state == "53400":
-            raise SQLFailed(f"{passes} what the server writes to files is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} what the server writes to files is too large: {shown}") from None
         if state in ("25006", "42501"):
             raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error
         if state == "42703":

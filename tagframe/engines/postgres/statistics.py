@@ -1,7 +1,7 @@
-"""What a PostgreSQL server knows of its tables without a pass over their rows.
+"""What a PostgreSQL server knows about its tables without a pass over their rows.
 
-Where ANALYZE has run and little was written since, its statistics are taken: rows, the share of nulls, distinct values,
-the most common ones and the bounds of its histogram. Else a table of few rows is read, and of a larger one a sample.
+If ANALYZE has run and little was written since, its statistics are used: rows, the share of nulls, distinct values, the
+most common ones and the bounds of its histogram. Otherwise a table of few rows is read, and a sample of a larger one.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 AT_ONCE = 500
 """Tables whose statistics are asked for together."""
 SECONDS = 10.0
-"""A table's sample may take so long: a view is made for it."""
+"""The time limit of a table's sample: a view has to be computed for it."""
 _FEW_BYTES = 256 * 1024
-"""Tables of so many bytes are read whole."""
+"""Tables of at most this many bytes are read whole."""
 _SAMPLE = 10_000
 """Rows of a sample, about."""
 _PAGES, _MOST_OF_PAGES = 100, 50_000
-"""Pages of a sample where rows are not known, and the rows that may be on them."""
+"""Pages of a sample if rows are not known, and the rows that may be on them."""
 _VALUES = 600_000
-"""Values of the statistics that are read in all, of thousands of tables a few of each column."""
+"""Values of the statistics that are read in total; for thousands of tables, a few of each column."""
 _LEAST_VALUES = 12
 
 
 def statistics_of(reads: Reading, tables: Sequence[ServerTable]) -> Iterator[TableStatistics | UnreadableTable]:
-    """What the server knows of each."""
+    """What the server knows about each."""
     values = max(_LEAST_VALUES, _VALUES // max(1, sum(len(table.columns) for table in tables)))
     for start in range(0, len(tables), AT_ONCE):
         some = tables[start : start + AT_ONCE]
@@ -64,7 +64,7 @@ def statistics_of(reads: Reading, tables: Sequence[ServerTable]) -> Iterator[Tab
 def _stored(
     reads: Reading, tables: Sequence[ServerTable], values: int
 ) -> dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]]:
-    """The statistics that are stored, by table and column; tables of which there are none at all are left out.
+    """The statistics that are stored, by table and column; tables without any are left out.
 
     Of a column: the share of nulls, ``n_distinct`` (below 0 a share of the rows), common values and bounds of the
     histogram, as many as may be read of each, and whether they are all.
@@ -81,7 +81,7 @@ def _stored(
     found = reads.fetch(
         "SELECT schemaname::text, tablename::text, attname::text, null_frac::float8, n_distinct::float8, "
         "most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS bounds "
-        f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # of a partitioned table the rows of all parts, which win
+        f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # those of all parts of a partitioned table win
         "the statistics",
     )
     keys = {(table.schema, table.name): table.key for table in tables}
@@ -113,7 +113,7 @@ def _thinned(lists: pa.ChunkedArray, most: int) -> tuple[list[list[str]], npt.ND
 def _of_stored(
     table: ServerTable, known: Mapping[str, tuple[float, float, list[str], list[str], bool]]
 ) -> TableStatistics | None:
-    """None where they say too little of a table that is small enough to be read."""
+    """None if they say too little about a table that is small enough to be read."""
     rows = round(table.rows or 0)
     columns = []
     for column in table.columns:

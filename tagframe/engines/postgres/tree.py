@@ -1,4 +1,4 @@
-"""PostgreSQL's statements as trees in which no function is taken for another one."""
+"""PostgreSQL's statements as trees in which no function is replaced by another one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from sqlglot.dialects.postgres import Postgres
 
 
 class FaithfulPostgres(Postgres):
-    """PostgreSQL, where a function of plain arguments is a name and these."""
+    """PostgreSQL's dialect, in which a function with plain arguments stays a name and its arguments."""
 
     class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-        """Knows those functions only that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
+        """Knows only functions that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         # EXTRACT gives another type than date_part.

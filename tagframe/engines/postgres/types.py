@@ -1,10 +1,10 @@
 """How PostgreSQL's types become columns of a frame.
 
 Numbers, booleans, text, dates, moments and bytes are kept. A ``numeric`` of no fraction is an integer where 64 bits
-hold it, any other one a column of exact ``decimal.Decimal``. What pandas has no word for (arrays, ``jsonb``, ranges,
+hold it, any other one a column of exact ``decimal.Decimal``. What has no pandas type (arrays, ``jsonb``, ranges,
 intervals, times, UUIDs, addresses, geometry, enumerations, composites) is given as the server's own text for it; the
-column's declared type, such as ``jsonb``, says what it is a text of. A column of dates or moments that holds an
-infinity, or a day that Python's calendar does not have, is given as text too.
+column's declared type, such as ``jsonb``, says what it is. A column of dates or moments that holds an infinity, or a
+day that Python's calendar does not have, is given as text too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _MOST_DIGITS = 38
 """Digits of Arrow's exact numbers."""
 _FEW_ROWS = 10_000
 _CALENDAR = {32: (-719162, 2932896), 64: (-(2**62), 2**63)}
-"""By the bits of Arrow's type: the first and last of Python's days since 1970; of microseconds those that are no
-infinities of the server, which the driver gives as others long before."""
+"""By the bits of Arrow's type: the first and last value. For days since 1970, those of Python's calendar; for
+microseconds, those that are not the server's infinities, which the driver gives as other values far outside."""
 
 
 def travels_as(column: ServerColumn, alias: str = "", *, as_text: bool = False) -> str:
@@ -60,7 +60,7 @@ def _digits(modifier: int) -> tuple[int, int]:
 
 
 def out_of_calendar(table: pa.Table) -> list[int]:
-    """Which columns have dates and moments that Python has no word for."""
+    """Which columns have dates and moments that Python cannot represent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -110,7 +110,7 @@ def _decimals(values: pa.ChunkedArray, column: ServerColumn) -> pa.ChunkedArray 
 
 
 def _special(values: pa.ChunkedArray, column: ServerColumn) -> pd.Series | None:
-    """A column that is another series than Arrow makes of it; None for the others."""
+    """A column that needs another series than Arrow makes of it; None for the others."""
     import pyarrow as pa
 
     if values.null_count and values.null_count == len(values):
@@ -138,7 +138,7 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 
 def read_text(column: ServerColumn, text: str) -> Any:
-    """The value that a text of the server's statistics stands for."""
+    """The value of a text in the server's statistics."""
     try:
         return _READ.get(column.base, str)(text)
     except ValueError:  # an infinity, a year before the first

@@ -37,13 +37,14 @@ CHUNK_BYTES = 128 * 2**20
 
 
 def is_sqlite_file(path: Path) -> bool:
-    """Whether the file starts as SQLite files do. An empty file is a database of no tables to SQLite; not here."""
+    """Whether the file starts as SQLite files do. SQLite takes an empty file for a database without tables; this does
+    not."""
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
 def _qualified(column: str) -> str:
-    # Without the table's name SQLite takes a quoted name that is no column for a text.
+    # Without the table's name SQLite reads a quoted name of no column as a text.
     return f"t.{quoted(column)}"
 
 
@@ -162,13 +163,13 @@ class SQLiteEngine(EngineDefaults):
             return derivations(columns, partial(_generated_from, connection), {})
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
-        """Size, time and content of the file, and of what a writer has not yet moved from its log into it."""
+        """Size, time and content of the file, and of its log with what a writer has not yet moved into it."""
         log = Path(f"{self.path}-wal")
         return file_stamp([self.path, log] if log.exists() else [self.path], known)
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
-        """To open a file is to read the definitions of all its tables: in a block they are read once."""
+        """Opening a file reads the definitions of all its tables: in a block they are read once."""
         kept = _kept_by_this_thread()
         with self._connection() as connection:
             kept[self.path] = connection
@@ -215,7 +216,7 @@ def _kept_by_this_thread() -> dict[Path, sqlite3.Connection]:
 def _streamed(
     connection: sqlite3.Connection, table: str, rowid: str, columns: Sequence[str]
 ) -> tuple[RowNumbers, pd.DataFrame]:
-    """Row ids and columns of a whole table. Numbers are packed a chunk at a time: as Python's they take ten times the
+    """Row ids and columns of a whole table. Numbers are packed a chunk at a time: Python's numbers take ten times the
     memory."""
     shown = ", ".join([f"t.{rowid}", *map(_qualified, columns)])
     query = f"SELECT {shown} FROM {quoted(table)} AS t ORDER BY t.{rowid}"
@@ -237,8 +238,8 @@ def _streamed(
 
 
 def _joined(chunks: Sequence[pd.Series]) -> pd.Series | None:
-    """The chunks as the column that :func:`typed_series` would have made of all their cells; None where it may be
-    another."""
+    """The chunks as the column that :func:`typed_series` would have made of all their cells; None if it may be another
+    one."""
     dtypes = {str(chunk.dtype) for chunk in chunks}
     if dtypes == {"int64", "Int64"}:
         return pd.concat([chunk.astype("Int64") for chunk in chunks], ignore_index=True)
@@ -273,7 +274,7 @@ def _generated_from(connection: sqlite3.Connection, table: str, column: str) -> 
 
 
 def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
-    """What is noted behind each column where its table was made: SQLite has no other comments."""
+    """The comment behind each column in its CREATE TABLE: SQLite has no other comments."""
     query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
     (definition,) = connection.execute(query, [table]).fetchone()
     if "--" not in definition and "/*" not in definition:

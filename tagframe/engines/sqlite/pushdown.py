@@ -1,4 +1,4 @@
-"""What SQLite runs of a merge; see :mod:`tagframe.engines.pushdown`.
+"""The parts of a merge that SQLite runs; see :mod:`tagframe.engines.pushdown`.
 
 SQLite's types are those of values, not of columns: what a column holds is looked up in its rows.
 """
@@ -74,12 +74,11 @@ class SQLitePushdown(Pushdown):
         return str(first) if other is None else ""
 
     def cell_kind(self, table: str, column: str) -> Kind:
-        """A cell is tested for what it holds itself."""
+        """A cell is tested by its own type."""
         return ""
 
     def says(self, table: str, test: CellTest) -> bool:
-        """Of equality with numbers, texts and days it says all; how cells come one after the other where they are all
-        alike."""
+        """It can express equality with numbers, texts and days; an order only if all cells are of one kind."""
         if not test.is_plain:
             return (
                 all(isinstance(value, _TESTED) for value in test.values)
@@ -137,8 +136,7 @@ class SQLitePushdown(Pushdown):
             return rowid_name(self._connection, table)
 
     def join_type(self, how: str, *, is_tested: bool) -> str:
-        """Tables are read in the order in which they are written, until there are enough rows; a test may know a better
-        way."""
+        """Tables are read in the written order, until there are enough rows; with a test, SQLite chooses the order."""
         return "cross" if how == "inner" and not is_tested else super().join_type(how, is_tested=is_tested)
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
@@ -190,7 +188,7 @@ class SQLitePushdown(Pushdown):
     # --- SQLite's own -------------------------------------------------------------------------------------------------
 
     def _numbered_by(self, table: str) -> str | None:
-        """The column that is the row id (INTEGER PRIMARY KEY), which nothing but integers can be in."""
+        """The column that is the row id (INTEGER PRIMARY KEY), which can only hold integers."""
         with _named_errors():
             keys = [(name, declared) for name, declared, key in table_columns(self._connection, table) if key]
         is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"

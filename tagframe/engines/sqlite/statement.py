@@ -1,4 +1,4 @@
-"""Statements that nobody trusts, in SQLite: over a file where it is, over copies of other tables, or over both."""
+"""Untrusted statements in SQLite: over a file in place, over copies of other tables, or over both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FUNCTIONS = frozenset(
 )
 
 SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS, ascii_lower, "all")
-"""How SQLite speaks."""
+"""SQLite's SQL."""
 
 _WORKER = Kind("tagframe.engines.sqlite.worker")
 
@@ -54,7 +54,7 @@ def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.Data
         SQLITE.title,
         supply=lambda _image: image,
         more_memory=len(image),
-        # Beside a file nothing is kept: the file is let go after each statement.
+        # With a file nothing is kept: the file is closed after each statement.
         copied=copied if file is None else None,
     )
     rows = [row for part in parts for row in plain(part)]
@@ -64,7 +64,7 @@ def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.Data
 
 
 def never_text(sql: str) -> str:
-    r"""The statement with its double-quoted names in backticks: what is no name SQLite would read as text else.
+    r"""The statement with its double-quoted names in backticks: otherwise SQLite would read an unknown name as text.
 
     >>> print(never_text("SELECT \"a\" FROM t WHERE b = 'say \"c\"'"))
     SELECT `a` FROM t WHERE b = 'say "c"'
@@ -86,7 +86,7 @@ def _as_written(names: Sequence[str], sql: str) -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Names with ``_2``, ``_3``, … where one comes again: of two columns of one name a frame could show only one."""
+    """Repeated names get ``_2``, ``_3``, …, because a frame could show only one of two columns with the same name."""
     unique: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""SQLite's statements as trees in which no function is taken for another one."""
+"""SQLite's statements as trees in which no function is replaced by another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot.dialects.sqlite import SQLite
 
 
 class FaithfulSQLite(SQLite):
-    """SQLite, where a function is a name and its arguments: ``ifnull`` stays ``ifnull``."""
+    """SQLite's dialect, in which a function is a name and its arguments: ``ifnull`` stays ``ifnull``."""
 
     class Parser(SQLite.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
         """Knows no function but CAST, which has a grammar of its own."""

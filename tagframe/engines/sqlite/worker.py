@@ -1,12 +1,12 @@
-"""What runs in a process of its own: a statement that nobody trusts, inside limits that hold, and the rows back.
+"""Runs in a process of its own: an untrusted statement, inside strict limits, and sends the rows back.
 
 It imports the standard library alone, so that the process starts in a few hundredths of a second and fits into a small
-address space; :mod:`tagframe.engines.worker_program` is what runs it.
+address space; :mod:`tagframe.engines.worker_program` runs it.
 
-What bounds a statement: the address space of the process and SQLite's own heap, which temporary tables and sorters are
-in too (memory); the longest text, the widest row, the deepest expression (``sqlite3_limit``); the rows and bytes of the
-result; an authorizer that knows which columns may be read and which functions called. Its time is bounded by the pool,
-which kills the process.
+These limits hold a statement: the address space of the process and SQLite's own heap, which also has temporary tables
+and sorters (memory); the longest text, the widest row, the deepest expression (``sqlite3_limit``); the rows and bytes
+of the result; an authorizer that knows which columns may be read and which functions called. The pool limits its time
+and kills the process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROWS_AT_ONCE = 100
 
 
 class Worker:
-    """One connection at a time. Copied tables stay for the next statement, which may ask for the same ones."""
+    """One connection at a time. Copied tables stay for the next statement, which may read the same ones."""
 
     def __init__(self, memory: int, caller: Caller) -> None:
         self._memory = memory
@@ -46,7 +46,7 @@ class Worker:
         self._copied: str | None = None
 
     def answer(self, request: Request) -> Answer:
-        """Run a statement: column names and pickled lists of rows, or what went wrong and in which words."""
+        """Run a statement: column names and pickled lists of rows, or the kind of error and its message."""
         readable: Mapping[tuple[str, str], frozenset[str]] = {}
         try:
             connection = self._opened(request)
@@ -95,7 +95,7 @@ class Worker:
         return self._connection
 
     def _put_away(self, request: Request) -> None:
-        """A file is let go after each statement; tables that were copied stay."""
+        """A file is closed after each statement; copied tables stay."""
         if self._connection is not None and (request["file"] is not None or request["copied"] is None):
             self._close()
         elif self._connection is not None:
@@ -168,7 +168,7 @@ def _authorizer(
 
 
 def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> Answer:
-    """The rows, pickled some at a time: so their size is known before they are too many."""
+    """The rows, pickled in parts, so that their size is known before they are too many."""
     cursor = connection.execute(request["sql"])
     names = [column[0] for column in cursor.description or ()]
     parts: list[bytes] = []
