@@ -57,7 +57,7 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     names = [escaped(str(name)) for name in shown.columns]
     cells = [[escaped(str(cell)) for cell in row] for row in shown.itertuples(index=False)]
     parts.append(table(names, cells, words=set(names)) if names else "")
-    sure = "" if answer.confidence is None else f", these tables at {answer.confidence:.0%}"
+    sure = "" if answer.confidence is None else f", right tables: {answer.confidence:.0%} likely"
     parts.append(
         small(answer.made_of + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
     )

@@ -1,4 +1,4 @@
-"""Requests out, answers in: the misses of a replay, answered at a provider's batch price or by hand."""
+"""Export of the requests that a replay is missing, and import of their answers (from a batch API, or by hand)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tagframe.lm.store_schema import unlabelled
 from tagframe.lm.transport import read_reply
 
 BY_HAND = "by hand"
-"""Who recorded answers that name nobody."""
+"""The recorder of answers that name none."""
 BATCH_MODEL = "gpt-4o-mini"
-"""The model that exported requests name, unless told otherwise: OpenAI's format demands one."""
+"""The model named in exported requests by default: OpenAI's format requires one."""
 _QUESTION_LETTERS = 60
 _RUN = 8
-"""Fewer lines than this are shown again where they come again."""
+"""Repeated runs of fewer lines than this are printed in full again."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """What came of an import.
+    """The result of an import.
 
     Attributes:
         answers: how many were stored.
-        failed: the custom ids of requests that the provider could not answer; they stay missing.
+        failed: the custom ids of requests that the provider could not answer; they are still missing.
         recorded_by: how many answers each recorder gave.
     """
 
@@ -50,17 +50,17 @@ class Import:
 def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL, *, pretty: bool = False) -> int:
     """Write the requests that a replay of ``store`` did not find to ``out``, in OpenAI's Batch format.
 
-    One JSON object a line: ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` ends with the request's
-    key; before it stand, where they are known, the stage and the beginning of the question that the request is part of.
-    The file is made with mode 0600: prompts hold users' values. What is exported stays noted until its answer is
-    imported.
+    Each line is one JSON object with ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` begins with the
+    stage and the first words of the question, if these are known, and ends with the request's key. The file is created
+    with mode 0600, because prompts contain users' values. Exported requests stay in the list of missing ones until
+    their answers are imported.
 
     Args:
         store: the response store that was replayed.
         out: the file to write.
-        model: that the requests name.
-        pretty: for a person to read: not one line a request, but its messages as they are, under its ``custom_id``;
-            lines that an earlier request has, as a schema, stand there only.
+        model: the model named in the requests.
+        pretty: write for a person: the messages of each request under its ``custom_id``. Lines that an earlier request
+            also has, such as a schema, are printed only once.
 
     Returns:
         The number of requests written.

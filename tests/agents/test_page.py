@@ -151,7 +151,7 @@ def test_of_hidden_columns_there_is_the_name_only(shop: Path):
     corpus.hide("customers.city", from_models=True)
     table = served.ask("table?id=shop.customers")[2]
     assert table["columns"][2] == {"name": "email", "hidden": "hidden"}
-    assert (table["columns"][1]["hidden"], table["columns"][1]["samples"]) == ("kept from models", [])
+    assert (table["columns"][1]["hidden"], table["columns"][1]["samples"]) == ("hidden from models", [])
     for path in ("table?id=shop.customers", "keys", "search?question=which+customer+lives+in+Porto"):
         assert not re.search(r"example\.org|Porto|Faro", str(served.ask(path)[2]))
 
@@ -164,7 +164,7 @@ def test_cells_that_are_no_text_are_sent(tmp_path: Path):
 
 def test_a_port_that_is_taken_is_named(shop: Path):
     port = int(Served(tf.open_corpus(shop)).base.rstrip("/").rpartition(":")[2])
-    with pytest.raises(InvalidArgument, match=f"port {port} cannot be had"):
+    with pytest.raises(InvalidArgument, match=f"port {port} is not available"):
         look_page.look(tf.open_corpus(shop), port)
 
 

@@ -515,7 +515,9 @@ FEW = tf.answer.SQLLimits(rows=500)
 def test_a_result_of_too_many_rows_is_refused_before_all_is_paid(lm, sql, asked):
     corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
     lm.answer = lambda message: str("is bad" not in message)
-    with pytest.raises(SQLFailed, match=r"would give about 2,000 rows, of 500 at most.*SQLLimits\(rows=…\)"):
+    with pytest.raises(
+        SQLFailed, match=r"would give about 2,000 rows, and at most 500 are allowed.*SQLLimits\(rows=…\)"
+    ):
         run(corpus, sql, limits=FEW)
     assert len(lm.asked) == asked
 
