@@ -1,4 +1,4 @@
-"""What mkdocstrings cannot read of the source: methods and functions that are made when they are looked for.
+"""Adds methods and functions that are created at run time, which mkdocstrings cannot read from the source.
 
 An extension of Griffe, named in ``zensical.toml``. Roles in docstrings (``:func:``) become code, and examples fences.
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
 def made(name: str, function: Callable[..., Any]) -> griffe.Function:
-    """A function as Griffe has those that it reads."""
+    """A function in Griffe's form."""
     signature = inspect.signature(function)
     parameters = [
         griffe.Parameter(
@@ -37,10 +37,10 @@ def made(name: str, function: Callable[..., Any]) -> griffe.Function:
 
 
 class Forms(griffe.Extension):
-    """Adds the forms of operators, and the methods that higher rooms register."""
+    """Adds the forms of operators, and the methods that higher layers register."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Add them once the package is read."""
+        """Add them after the package is read."""
         tagframe = importlib.import_module("tagframe")
         for name in tagframe.__all__:
             if name.startswith(("sem_", "asem_")):
