@@ -50,10 +50,10 @@ COUNTS_OF_FEW = (1, 2, 5, *COUNTS)
 """The numbers of learned questions for fitting the effect of few statements."""
 
 PSEUDO_COUNTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""The two weights for few statements."""
+"""The values to try for the two weights of few statements."""
 
 ODDS = tuple(2.0**power for power in range(14))
-"""The one weight for the effect of learned facts on the confidence."""
+"""The values to try for the weight of learned facts in the confidence."""
 
 DRAWS = 2
 ASKED = 40

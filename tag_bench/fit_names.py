@@ -46,7 +46,7 @@ SLACK = 0.1
 PENALTY = np.where([name == "one" for name in NAMES], 0.0, 1e-2)
 
 FEW = 15
-"""If a data set has only this many questions with a number of needed tables, they get half of their weight."""
+"""Questions of a data set that need the same number of tables have half of their full weight if there are this many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
 
 
 def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
-    """The facts that lower the chance; benchmarks whose large databases are all synthetic count as one together."""
+    """The coefficients of facts that lower the chance; benchmarks with only synthetic large databases count as one."""
     needed = [min(one.needed, len(NEEDED)) for one in asked]
     count = Counter((one.data, number) for one, number in zip(asked, needed, strict=True))
     real = {one.data for one in asked if one.world == "own"}

@@ -129,7 +129,7 @@ def _parts_of(table: TableProfile) -> int:
 
 
 def apart(table: TableProfile) -> list[TableProfile]:
-    """Split tables into tables of a few columns; all have the first column, which is assumed to be the key."""
+    """Split a table into tables of a few columns; all have the first column, which is assumed to be the key."""
     key, *others = table.columns
     if _parts_of(table) == 1:
         return [table]

@@ -182,6 +182,6 @@ def command(
         store = answering.removeprefix("replay:")
         raise click.ClickException(
             f"{result['missing']} of {len(listed)} questions lack answers of the model: 'tagframe lm export {store} -o"
-            f" batch.jsonl' writes out what they ask, 'tagframe lm import {store} ANSWERS' brings the answers in; then"
-            " run this again"
+            f" batch.jsonl' writes their requests to a file, 'tagframe lm import {store} ANSWERS' imports the answers;"
+            " then run this again"
         )

@@ -49,7 +49,7 @@ def table(method: str, summary: Mapping[str, Any]) -> str:
         told += f", {overall[count]} {fact}" if overall[count] else ""
     lines.append(told)
     if overall["missing"]:
-        return "\n".join([*lines, "what a question takes is not known while answers are missing"])
+        return "\n".join([*lines, "the cost per question is not known while answers are missing"])
     lines.append(_cost("asked", overall["calls"], overall["tokens"], asked, overall["calls_median"]))
     lines.append(_cost("a call a row, as LOTUS asks", overall["rows_asked"], overall["tokens_by_row"], asked))
     return "\n".join(lines)

@@ -77,7 +77,7 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     by_row = not is_grouped(tree) and tree.args.get("distinct") is None
     shown = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
     if by_row:
-        # What follows SELECT stays, since ORDER BY may name it.
+        # The items of SELECT are kept, since ORDER BY may name them.
         block = without(tree)
         block.set("expressions", [*shown, *block.expressions])
     else:

@@ -169,7 +169,7 @@ class NearestRows:
             EmbedderNotFound: there is no embedding model.
             EmptyCorpus: no table has a row with a value.
         """
-        # What was hidden since is in no text that a model is shown.
+        # Columns that were hidden since must not be in texts for a model.
         profiles = map(self.corpus.profile, self.tables)
         shown = {one.id: [column.name for column in one.columns if column.for_models] for one in profiles}
         if self._indexed is None or self._shown != shown:

@@ -49,7 +49,7 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
             fact = f"the statement may give {len(rows):,} rows, and more than {limits.rows:,} are refused"
             warn(f"{fact}: narrow it, or raise SQLLimits(rows=…)", TooManyRowsWarning)
         execution = results.recall(rows, "execution")
-        # What an audit would find is not known before it is paid.
+        # The result of an audit is not known before it is paid for.
         stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)
         if gen is not None:
             run(metered(as_step(gen, question, rows), "gen", question, lambda use: None), driver(quoting))

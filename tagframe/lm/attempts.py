@@ -55,7 +55,7 @@ class Route:
 
 @dataclass(slots=True)
 class Meter:
-    """How one job is asked, and what it has cost so far."""
+    """The parameters of one job, and its cost so far."""
 
     parameters: Parameters
     sent: int = 0
@@ -76,7 +76,7 @@ class Attempts:
     """The requests of one run.
 
     Attributes:
-        dollars: what they cost; None where the price is unknown.
+        dollars: their cost; None if the price is unknown.
     """
 
     def __init__(self, route: Route) -> None:
@@ -94,7 +94,7 @@ class Attempts:
         prompts to this endpoint and model have that limit from the start.
 
         Raises:
-            LMError: where there is none.
+            LMError: there is no usable reply.
         """
         sent = self._parameters(meter)
         try:

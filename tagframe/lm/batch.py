@@ -66,8 +66,8 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
         The number of requests written.
 
     Raises:
-        NotAStore: where ``store`` is none.
-        FileNotFoundError: where there is no such store.
+        NotAStore: ``store`` is not a response store.
+        FileNotFoundError: it does not exist.
     """
     with closing(_existing(store)) as opened:
         missing = opened.missing()
@@ -91,7 +91,7 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
 
 
 def _custom_id(key: bytes, label: Label) -> str:
-    """What a provider gives back with the answer: text of few kinds of letters, and not long."""
+    """The id that a provider returns with the answer: short, and with a small set of characters."""
     question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_QUESTION_LETTERS]
     return "/".join(part for part in (label.stage, question, key.hex()) if part)
 
@@ -105,12 +105,12 @@ def _readable(
 
 
 def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...], tuple[str, int]]) -> list[str]:
-    """The lines of a request, with one line for each run of them that an earlier request shows.
+    """The lines of a request; a run of lines from an earlier request is replaced by one line.
 
     Args:
         lines: all of them.
         custom_id: of the request.
-        shown: by :data:`_RUN` lines that stand in full, the request and the index of the first; new ones are added.
+        shown: for each run of :data:`_RUN` lines printed in full, its request and first index; new ones are added.
     """
     told, fresh, at = [], [True] * len(lines), 0
     while at < len(lines):
@@ -133,23 +133,23 @@ def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...
 
 
 def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:
-    """Bring answers into a store, for ``lm="replay:STORE"``; all of the file, or on an error none of it.
+    """Import answers into a store, for ``lm="replay:STORE"``: the whole file, or nothing if there is an error.
 
     A line of ``file`` is one of
 
     - a line of a provider's batch output (``{"custom_id": …, "response": {"body": …}}``),
     - ``{"custom_id": …, "answer": "…"}``, answered by hand,
-    - ``{"messages": [...], "answer": "…"}``, which holds for every temperature and so on, unless the line has
-      ``parameters`` (an answer's length is none of them: what is whole is an answer under every limit); with
-      ``sample`` for a sample number other than 0.
+    - ``{"messages": [...], "answer": "…"}``, which is valid for all parameters, unless the line has ``parameters`` (the
+      limit on the length is not one of them: a complete answer is valid under every limit); with ``sample`` for a
+      sample number other than 0.
 
-    An answer replaces an earlier import of the same request by the same recorder. ``recorded_by`` says who answered;
-    else it is the line's own ``recorded_by``, the model that the provider names, or "by hand".
+    An answer replaces an earlier import of the same request by the same recorder. The recorder is ``recorded_by``, else
+    the line's own ``recorded_by``, else the model that the provider names, else "by hand".
 
     Raises:
-        InvalidArgument: for a line that is none of these; it is named by its number.
-        NotAStore: where ``store`` is a file of another program.
-        OSError: where a file cannot be read or written.
+        InvalidArgument: a line has another form; the error gives its number.
+        NotAStore: ``store`` is a file of another program.
+        OSError: a file cannot be read or written.
     """
     answers: list[tuple[str, str, bytes, StoredAnswer]] = []
     failed = []
@@ -160,12 +160,12 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
             failed.append(str(line.get("custom_id")))
             continue
         except (InvalidArgument, ValueError, TypeError, LookupError) as error:
-            raise InvalidArgument(f"line {number} of {str(file)!r} is no answer: {error}") from error
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not an answer: {error}") from error
         recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
         answers.append((model, recorder, key, answer))
     with closing(ResponseStore(Path(store).expanduser())) as opened:
         opened.put_imported(answers)
-        # What was missed with its parameters is answered by a line that holds for all parameters.
+        # A line for all parameters also answers requests that were missing with certain parameters.
         answered = {key for _, _, key, _ in answers}
         opened.no_longer_missing(
             [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
@@ -174,11 +174,11 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
 
 
 def recorded_by(store: str | Path) -> dict[str, int]:
-    """Who recorded the answers of a store, and how many each: models' names, or what was said at an import.
+    """The recorders of a store's answers, and how many each: models' names, or the names given at an import.
 
     Raises:
-        NotAStore: where ``store`` is none.
-        FileNotFoundError: where there is no such store.
+        NotAStore: ``store`` is not a response store.
+        FileNotFoundError: it does not exist.
     """
     with closing(_existing(store)) as opened:
         return opened.recorded_by()
@@ -198,14 +198,14 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             line = json.loads(text)
         except ValueError as error:
-            raise InvalidArgument(f"line {number} of {str(file)!r} is no JSON: {error}") from error
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not JSON: {error}") from error
         if not isinstance(line, dict):
-            raise InvalidArgument(f"line {number} of {str(file)!r} is no JSON object: {text[:80]!r}")
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not a JSON object: {text[:80]!r}")
         yield number, line
 
 
 def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
-    """Key, answer and model of a line; LMRequestFailed where the provider has none."""
+    """Key, answer and model of a line; LMRequestFailed if the provider has no answer."""
     if "answer" in line:
         if not isinstance(line["answer"], str):
             raise InvalidArgument(f"'answer' is a text; got {line['answer']!r}")

@@ -72,7 +72,7 @@ class Budget(Shown):
             raise InvalidArgument("a budget limits calls, tokens or dollars: give at least one")
         for name, limit in self._limits.items():
             if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
-                raise InvalidArgument(f"a budget's {name} are a number, 0 or more; got {limit!r}")
+                raise InvalidArgument(f"a budget's {name} must be a number, 0 or more; got {limit!r}")
         self._spent = NOTHING
         self.forget_requests()
         _budgets.add(self)
@@ -222,5 +222,5 @@ def account_of(setting: Any) -> Budget | None:
 
 
 def dollars_of(price: Price | None, tokens_in: int, tokens_out: int) -> float | None:
-    """The price of so many tokens; None where it is unknown."""
+    """The price of these numbers of tokens; None if unknown."""
     return None if price is None else price.of(tokens_in, tokens_out)

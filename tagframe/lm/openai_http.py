@@ -128,7 +128,7 @@ class OpenAIHTTP:
         try:
             return json.loads(raw), response.headers
         except ValueError as error:
-            raise MalformedResponse(f"the server's answer is no JSON: {raw[:200]!r}", 200) from error
+            raise MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:

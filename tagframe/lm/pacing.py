@@ -217,8 +217,8 @@ class Lane:
             self.quota.learn(told.limits)
         if isinstance(told, RateLimited):
             self.gate.refused(sent_at)
-            # What one request is told holds for all, unless nobody would wait for it: then it ends that request alone,
-            # and the others find out for themselves.
+            # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
+            # are refused by the server themselves.
             if told.retry_after is not None and told.retry_after <= patience:
                 self._paused_until = max(self._paused_until, time.monotonic() + told.retry_after)
         elif not isinstance(told, LMRequestFailed):

@@ -151,7 +151,7 @@ def request_keys(prompts: Sequence[Prompt], parameters: Parameters | None) -> li
         digest.update(b"%d" % prompt.sample)
         for message in prompt.messages:
             content = message.content
-            # Texts are hashed as they are: to write out long ones as JSON would cost more than to hash them.
+            # Texts are hashed directly: writing long ones as JSON would cost more than hashing them.
             kind, text = (b"text", _bytes(content)) if isinstance(content, str) else (b"parts", _json(content))
             digest.update(b"\n%s %s %d\n" % (_bytes(message.role), kind, len(text)))
             digest.update(text)

@@ -205,7 +205,7 @@ def test_a_source_that_cannot_be_opened_is_said_by_every_tool(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["{tmp}/nothing.sqlite"], "there is no file or folder"),
+        (["{tmp}/nothing.sqlite"], "no file or folder"),
         (["{demo}", "--ask"], "give a --budget"),
         (["{demo}", "--to", "{tmp}/nowhere"], "a folder that is there"),
         (["{tmp}", "--to", "{tmp}"], "no source is written to"),

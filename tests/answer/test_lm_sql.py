@@ -409,7 +409,7 @@ def test_an_unknown_or_hidden_column_in_braces_is_named(corpus, lm):
 @pytest.mark.slow
 def test_more_values_than_may_be_asked_about_are_refused_before_any_is(lm):
     many = pd.DataFrame({"id": np.arange(60_000)})
-    with pytest.raises(SQLFailed, match="would be asked of more than 50,000 distinct values"):
+    with pytest.raises(SQLFailed, match="would be asked about more than 50,000 distinct values"):
         run(tf.open_corpus({"many": many}), "SELECT count(*) FROM many WHERE sem_filter('{id} x')")
     assert lm.batches == []
 

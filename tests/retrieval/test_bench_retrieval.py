@@ -161,10 +161,10 @@ def test_other_questions_are_learned_with_their_sql(folder):
     assert set(result["all"]["2"]) == {"P", "R", "F1", "CR", "exact", "connected"}
     assert result["auto"]["R"] > 0
     outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense", "--learn", "4"])
-    assert "--learn is for --method auto" in outcome.output
+    assert "--learn needs --method auto" in outcome.output
     shuffled, _ = run(folder, "-k", "2", "--learn", "4", "--shuffled")
     assert shuffled["shuffled"]
-    assert "--shuffled is for --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output
+    assert "--shuffled needs --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ _ODD_TEXTS = frozenset(
 _ODD_NUMBER = re.compile(r"0[xob]", re.IGNORECASE)
 
 Kind = Literal["text", "number", "integer", "date", "boolean"]
-"""What an answer is."""
+"""The type of an answer."""
 
 
 class Spoken:
