@@ -206,10 +206,10 @@ def test_a_source_that_cannot_be_opened_is_said_by_every_tool(tmp_path: Path):
     ("arguments", "says"),
     [
         (["{tmp}/nothing.sqlite"], "no file or folder"),
-        (["{demo}", "--ask"], "give a --budget"),
-        (["{demo}", "--to", "{tmp}/nowhere"], "a folder that is there"),
-        (["{tmp}", "--to", "{tmp}"], "no source is written to"),
-        (["{tmp}", "--to", "{tmp}/inside"], "no source is written to"),
+        (["{demo}", "--ask"], "set a limit, such as --budget"),
+        (["{demo}", "--to", "{tmp}/nowhere"], "must be an existing folder"),
+        (["{tmp}", "--to", "{tmp}"], "sources are never written"),
+        (["{tmp}", "--to", "{tmp}/inside"], "sources are never written"),
     ],
 )
 def test_what_cannot_be_served_is_said_at_once(tmp_path: Path, arguments: list[str], says: str):

@@ -209,14 +209,14 @@ def test_a_key_is_looked_at_and_told_with_the_mouse(shop: Path, browser: Any):
         tab.mouse.click(*middle)
         tab.wait_for_selector("#detail dl")
         assert tab.inner_text("#detail h2") == "shop.orders.customer_id → shop.customers.id"
-        assert "100% of the left values are on the right" in tab.inner_text("#detail dl")
+        assert "100% of the left values occur on the right" in tab.inner_text("#detail dl")
         tab.click("text=Forbid")
-        tab.wait_for_selector("text=You forbade it")
+        tab.wait_for_selector("text=You forbade this key")
         assert "not shop.orders.customer_id" in repr(tf.open_corpus(shop).keys)
         tab.click("text=Take back")
         tab.wait_for_selector("text=The source is not changed.")
         tab.click("text=Accept")
-        tab.wait_for_selector("text=You accepted it")
+        tab.wait_for_selector("text=You accepted this key")
         assert repr(tf.open_corpus(shop).keys).endswith("\n  shop.orders.customer_id = shop.customers.id")
 
 
@@ -272,7 +272,7 @@ def test_everything_is_done_with_the_keyboard(festival: tf.Corpus, browser: Any)
         tab.wait_for_selector("#detail dl")
         tab.keyboard.press("Tab")
         tab.keyboard.press("Space")
-        tab.wait_for_selector("text=You accepted it")
+        tab.wait_for_selector("text=You accepted this key")
         assert tab.evaluate("document.activeElement.dataset.say") == "accept"
     assert repr(festival.keys).startswith("keys told of this corpus:")
     festival.keys.forget(repr(festival.keys).splitlines()[1].strip())

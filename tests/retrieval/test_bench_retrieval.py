@@ -192,7 +192,7 @@ def test_descriptions_are_searched(cryptic, names):
     assert report["all"]["2"]["R"] == 100
     assert "0 tables and 2 columns" in outcome.output
     arguments = ["--data", str(cryptic), "--hide-database", "--describe", str(told)]
-    assert "no place for --hide-database" in CliRunner().invoke(command, arguments).output
+    assert "cannot be used with --hide-database" in CliRunner().invoke(command, arguments).output
 
 
 def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):
