@@ -94,7 +94,7 @@ def test_relevance_from_elsewhere_decides(folder):
     assert report["all"]["1"]["R"] == 0.0
     (folder / "coarse.json").write_text(json.dumps([{"d.bird": 1.0}, {}]))
     outcome = CliRunner().invoke(command, ["--data", str(folder), "--coarse", str(folder / "coarse.json")])
-    assert "names 'd.bird', which is no table" in outcome.output
+    assert "names 'd.bird', which is not a table" in outcome.output
 
 
 def test_hallucinated_schemas_are_what_crush_covers(folder):
