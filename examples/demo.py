@@ -1,7 +1,7 @@
 """The main job, from a question to an answer, over the tables of ``examples/data``.
 
-Run it with ``make demo``. Without a model it replays the answers of ``examples/answers.jsonl``; ``TAGFRAME_LM=model
-make demo`` asks a live one.
+Run it with ``make demo``. Without a model it replays the answers of ``examples/answers.jsonl``;
+``TAGFRAME_LM=model make demo`` asks a live model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECOND_QUESTION = "Which venue's city sold the most tickets for films by directo
 
 
 def main() -> None:
-    """Answer with a live model where the environment names one, else from the recorded answers."""
+    """Answer with a live model if the environment names one, else from the recorded answers."""
     pd.set_option("display.width", 140, "display.max_colwidth", 60)
     with tempfile.TemporaryDirectory() as scratch:
         tf.configure(lm=os.environ.get("TAGFRAME_LM") or recorded(Path(scratch)), progress=False)
@@ -32,12 +32,12 @@ def main() -> None:
 
 
 def recorded(scratch: Path) -> str:
-    """A store with the recorded answers, as the name of a model that replays it."""
+    """Import the recorded answers into a store; gives the name of a model that replays it."""
     store = scratch / "answers.sqlite"
     import_answers(store, HERE / "answers.jsonl")
-    print(f"No model is asked: the answers below are those of {', '.join(recorded_by(store))}, recorded in")
-    print("examples/answers.jsonl while this was written.")
-    print("TAGFRAME_LM=openai/gpt-4o-mini make demo asks a live model.")
+    print(f"No model is called: the answers below were recorded from {', '.join(recorded_by(store))},")
+    print("and are in examples/answers.jsonl.")
+    print("To use a live model: TAGFRAME_LM=openai/gpt-4o-mini make demo")
     return f"replay:{store}"
 
 
@@ -79,7 +79,7 @@ def run() -> None:
 
 
 def heading(text: str) -> None:
-    """A line that stands out in a terminal."""
+    """Print a heading, in bold on a terminal."""
     print(f"\n\033[1m# {text}\033[0m" if os.isatty(1) else f"\n# {text}")
 
 

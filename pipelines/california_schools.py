@@ -12,23 +12,23 @@ from pipelines.registry import Frames, answers
 
 
 def _scores(tables: Frames) -> pd.DataFrame:
-    """SAT scores of schools, with the county; ``satscores`` holds whole districts too, which are left out."""
+    """SAT scores of schools, with the county, without the whole districts that are also in ``satscores``."""
     return tables["satscores"].query("rtype == 'S'")
 
 
 def _tested_schools(tables: Frames) -> pd.DataFrame:
-    """Schools with their SAT scores and all else; nine that are tested are not in ``schools``."""
+    """Schools with their SAT scores and all other columns; nine tested schools are not in ``schools``."""
     return tf.merge({"scores": _scores(tables), "schools": tables["schools"]}, on="cds = CDSCode")
 
 
 def _fed_schools(tables: Frames) -> pd.DataFrame:
-    """Schools with what is known of their meals and their enrolment."""
+    """Schools with the data on their meals and their enrolment."""
     return tf.merge({"frpm": tables["frpm"], "schools": tables["schools"]}, on="CDSCode")
 
 
 @answers(0, reads="satscores")
 def strong_in_math_in_the_bay_area(tables: Frames) -> Any:
-    """How many schools with an average of over 560 in math lie in the Bay Area."""
+    """How many schools in the Bay Area have an average of over 560 in math."""
     strong = _scores(tables).query("AvgScrMath > 560")
     return len(strong.tag.sem_filter("{cname} is a county in the San Francisco Bay Area"))
 
@@ -53,7 +53,7 @@ def test_takers_in_large_counties(tables: Frames) -> Any:
 
 @answers(4, reads="schools")
 def grades_of_the_outermost_school_in_silicon_valley(tables: Frames) -> Any:
-    """The grades that the school farthest from the prime meridian offers, of those in cities of Silicon Valley."""
+    """The grades of the school in Silicon Valley that is farthest from the prime meridian."""
     schools = tables["schools"].dropna(subset=["City", "Longitude"])
     outermost_first = schools.sort_values("Longitude", key=abs, ascending=False)
     found = outermost_first.tag.sem_filter("{City} is a city in the 'Silicon Valley' region", limit=1)
@@ -62,14 +62,14 @@ def grades_of_the_outermost_school_in_silicon_valley(tables: Frames) -> Any:
 
 @answers(5, reads="schools")
 def commonest_female_administrators(tables: Frames) -> Any:
-    """The two commonest first names of administrators that are female."""
+    """The two commonest female first names of administrators."""
     names = tables["schools"]["AdmFName1"].value_counts().rename_axis("first_name").reset_index()
     return names.tag.sem_filter("{first_name} is typically a female first name", limit=2)["first_name"].tolist()
 
 
 @answers(33, reads="satscores schools")
 def good_schools_with_mail_to_the_seat_of_lake_county(tables: Frames) -> Any:
-    """How many schools with a total of 1,500 or more have their mail sent to the county seat of Lake County."""
+    """How many schools with a total of 1,500 or more have a mailing address in the county seat of Lake County."""
     schools = _tested_schools(tables)
     good = schools[schools[["AvgScrRead", "AvgScrMath", "AvgScrWrite"]].sum(axis=1, skipna=False) >= 1500]
     seat = tf.known("the county seat of {county}", county="Lake County, California")
@@ -80,9 +80,9 @@ def good_schools_with_mail_to_the_seat_of_lake_county(tables: Frames) -> Any:
 def near_the_best_with_free_meals(tables: Frames) -> Any:
     """How many schools with a free-meal share above 0.1 have a total within a hundred points of the best total.
 
-    No score of a test taker is in the data, so that a school's mean stands for its own, and "the maximum" is the best
-    of them. The key is 1; two schools are so good on the rows here. Were it the maximum of a scale of 1,600,
-    ``NumGE1500 > 0`` would be the test, which more than a thousand schools pass.
+    The data have no scores of single test takers, so a school's mean is used as its score, and "the maximum" is the
+    highest mean. The key is 1, but with these rows there are two such schools. If "the maximum" meant 1,600 points, the
+    test would be ``NumGE1500 > 0``, which more than a thousand schools pass.
     """
     scores = _scores(tables)
     totals = scores.assign(total=scores[["AvgScrRead", "AvgScrMath", "AvgScrWrite"]].sum(axis=1, skipna=False))
@@ -93,7 +93,7 @@ def near_the_best_with_free_meals(tables: Frames) -> Any:
 
 @answers(42, reads="frpm")
 def enrolled_outside_the_school_ages(tables: Frames) -> Any:
-    """How many schools have a difference of K-12 and ages 5-17 greater than the days in April."""
+    """For how many schools the enrolments K-12 and ages 5-17 differ by more than the number of days in April."""
     frpm = tables["frpm"]
     difference = frpm["Enrollment (K-12)"] - frpm["Enrollment (Ages 5-17)"]
     return int((difference > monthrange(2015, 4)[1]).sum())
@@ -115,14 +115,14 @@ def safest_cities_with_virtual_schools(tables: Frames) -> Any:
 
 @answers(62, reads="frpm schools")
 def diverse_cities_of_large_schools(tables: Frames) -> Any:
-    """The cities of the five largest schools, the most diverse one first."""
+    """The cities of the five largest schools, the most diverse city first."""
     cities = _fed_schools(tables).nlargest(5, "Enrollment (K-12)")[["City"]].drop_duplicates()
     return cities.tag.sem_topk("{City}, California, is the most diverse city", K=5)["City"].tolist()
 
 
 @answers(63, reads="frpm schools")
 def continuation_schools_by_affordable_city(tables: Frames) -> Any:
-    """The three continuation schools with the lowest free-meal share at ages 5-17, in affordable cities first."""
+    """The three continuation schools with the lowest free-meal share at ages 5-17, by affordability of the city."""
     schools = _fed_schools(tables)
     continuation = schools[schools["Educational Option Type"] == "Continuation School"]
     lowest = continuation.nsmallest(3, "Percent (%) Eligible Free (Ages 5-17)")
@@ -131,7 +131,7 @@ def continuation_schools_by_affordable_city(tables: Frames) -> Any:
 
 @answers(64, reads="satscores")
 def county_of_excellence(tables: Frames) -> Any:
-    """Of the three schools with the highest share of totals of 1,500, the county of the best academic reputation."""
+    """Among the three schools with the most totals of 1,500 by share, the county with the best academic reputation."""
     scores = _scores(tables)
     best = scores.assign(rate=scores["NumGE1500"] / scores["NumTstTakr"]).nlargest(3, "rate")
     return best.tag.sem_topk("{cname} County has the strongest academic reputation", K=1)["cname"].tolist()
@@ -139,7 +139,7 @@ def county_of_excellence(tables: Frames) -> Any:
 
 @answers(65, reads="frpm schools")
 def small_cities_to_visit(tables: Frames) -> Any:
-    """Of the ten cities with the fewest pupils, the two most popular to visit."""
+    """The two cities most popular to visit, among the ten cities with the fewest pupils."""
     pupils = _fed_schools(tables).groupby("City")["Enrollment (K-12)"].sum()
     smallest = pupils.nsmallest(10).reset_index()
     return smallest.tag.sem_topk("{City}, California, is the most popular city to visit", K=2)["City"].tolist()
@@ -158,7 +158,7 @@ _SHOWN = [
     "AvgScrMath",
     "AvgScrWrite",
 ]
-"""Columns that say something of a school."""
+"""Columns that describe a school."""
 
 
 @answers(81, reads="satscores schools")

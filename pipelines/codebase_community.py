@@ -19,13 +19,13 @@ def _user(tables: Frames, name: str) -> list[int]:
 
 
 def _posts_of(tables: Frames, name: str) -> pd.DataFrame:
-    """The posts that a user owns."""
+    """The posts of a user."""
     owners = _user(tables, name)
     return tables["posts"].query("OwnerUserId in @owners")
 
 
 def _badges_of(tables: Frames, name: str) -> pd.DataFrame:
-    """The badges that a user has."""
+    """The badges of a user."""
     users = _user(tables, name)
     return tables["badges"].query("UserId in @users")
 
@@ -82,7 +82,7 @@ def voters_above_the_median_age(tables: Frames) -> Any:
     return int((voters["Age"] > age).sum())
 
 
-# --- what is said of each row ----------------------------------------------------------------------------------------
+# --- for each row ----------------------------------------------------------------------------------------------------
 
 
 @answers(108, reads="votes posts.Title")
@@ -114,13 +114,13 @@ def positive_comments_of_the_newest(tables: Frames) -> Any:
 
 @answers(111, reads="tags.TagName posts.Body")
 def excerpt_on_bayesian(tables: Frames) -> Any:
-    """Whether what the post says, from which the tag "bayesian" is excerpted, is true."""
+    """Whether the excerpt post of the tag "bayesian" is true."""
     excerpt = tables["tags"].query("TagName == 'bayesian'")["ExcerptPostId"]
     posts = tables["posts"][tables["posts"]["Id"].isin(excerpt)]
     return posts.tag.sem_filter("what {Body} says is true", return_all=True)["filter_label"].tolist()
 
 
-# --- in which order --------------------------------------------------------------------------------------------------
+# --- ranking ---------------------------------------------------------------------------------------------------------
 
 
 @answers(51, reads="posts.Title")
@@ -132,7 +132,7 @@ def popular_posts_by_technicality(tables: Frames) -> Any:
 
 @answers(52, reads="comments.Text")
 def posts_with_grateful_comments(tables: Frames) -> Any:
-    """The two posts with the most grateful comments on 14 September 2014, the one with more of them first."""
+    """The two posts with the most grateful comments on 14 September 2014, in order of their number."""
     comments = tables["comments"]
     of_the_day = comments[pd.to_datetime(comments["CreationDate"]).dt.strftime("%Y-%m-%d") == "2014-09-14"]
     grateful = of_the_day.tag.sem_filter("the comment {Text} is grateful")
@@ -148,28 +148,28 @@ def most_sarcastic_comment(tables: Frames) -> Any:
 
 @answers(54, reads="tags.TagName")
 def tag_least_on_statistics(tables: Frames) -> Any:
-    """Of the ten commonest tags, the one least related to statistics."""
+    """The tag least related to statistics among the ten commonest ones."""
     common = tables["tags"].nlargest(10, "Count")
     return common.tag.sem_topk("the tag {TagName} is the least related to statistics", K=1)["TagName"].tolist()
 
 
 @answers(55, reads="posts.Title posts.Body")
 def most_lighthearted_post(tables: Frames) -> Any:
-    """Of the ten posts that most users keep, the most lighthearted one."""
+    """The most lighthearted of the ten posts that most users keep."""
     kept = tables["posts"].nlargest(10, "FavoriteCount")
     return kept.tag.sem_topk("the post {Title} with the text {Body} is the most lighthearted", K=1)["Id"].tolist()
 
 
 @answers(56, reads="posts.Body users.Age")
 def posts_of_least_expertise(tables: Frames) -> Any:
-    """Of the posts with a score above 10 of users above 65, the two that show the least expertise."""
+    """The two posts that show the least expertise, among those with a score above 10 by users above 65."""
     posts = _posts_with_owners(tables).query("Age > 65 and Score > 10")
     return posts.tag.sem_topk("the post {Body} shows the least expertise", K=2)["Id"].tolist()
 
 
 @answers(57, reads="badges.Name users.DisplayName")
 def badge_like_a_grammar(tables: Frames) -> Any:
-    """Of csgillespie's badges of 2011, the one whose name is most like that of a guide to English grammar."""
+    """The badge of csgillespie in 2011 whose name is most similar to a guide to English grammar."""
     badges = _badges_of(tables, "csgillespie")
     of_2011 = badges[pd.to_datetime(badges["Date"]).dt.year == 2011]
     criterion = "the name {Name} is the most similar to an English grammar guide"
@@ -184,7 +184,7 @@ def pessimistic_posts(tables: Frames) -> Any:
 
 @answers(60, reads="badges users.DisplayName")
 def names_that_sound_real(tables: Frames) -> Any:
-    """Of the users with at least 200 badges, the two whose display names look most like real names."""
+    """The two users with display names most like real names, among those with at least 200 badges."""
     badges = tables["badges"]["UserId"].value_counts()
     users = tables["users"][tables["users"]["Id"].isin(badges[badges >= 200].index)]
     criterion = "the display name {DisplayName} looks the most like a real name"
@@ -193,7 +193,7 @@ def names_that_sound_real(tables: Frames) -> Any:
 
 @answers(106, reads="users.AboutMe")
 def users_with_social_media(tables: Frames) -> Any:
-    """Of the five users with the most views, those who link to their social media."""
+    """The users who link to their social media, among the five with the most views."""
     viewed = tables["users"].nlargest(5, "Views")
     return viewed.tag.sem_filter("{AboutMe} links to social media of its author")["DisplayName"].tolist()
 
@@ -207,7 +207,7 @@ def helpful_comments(tables: Frames) -> Any:
     return ranked["PostId"].tolist()
 
 
-# --- taken together --------------------------------------------------------------------------------------------------
+# --- summaries -------------------------------------------------------------------------------------------------------
 
 
 @answers(85, reads="posts.Title users.DisplayName")
@@ -243,7 +243,7 @@ def comments_of_a_lion(tables: Frames) -> Any:
 
 @answers(89, reads="comments.Text posts.Title")
 def comments_on_boosting(tables: Frames) -> Any:
-    """What the comments on a question about boosting answer to it."""
+    """The answer of comments to a question about boosting."""
     title = "How does gentle boosting differ from AdaBoost?"
     comments = _comments_on(tables, tables["posts"].query("Title == @title"))
     return comments.tag.sem_agg(f"From the comments {{Text}}, answer: {title}")["_output"].iloc[0]

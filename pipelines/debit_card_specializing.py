@@ -1,4 +1,4 @@
-"""Pipelines over ``debit_card_specializing``: customers, gas stations and what was paid there."""
+"""Pipelines over ``debit_card_specializing``: customers, gas stations and payments."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pipelines.registry import Frames, answers
 
 
 def _consumption(tables: Frames) -> pd.DataFrame:
-    """What customers used a month; ``Date`` is written 201207."""
+    """Monthly consumption of customers; ``Date`` has the form 201207."""
     used = tf.merge({"yearmonth": tables["yearmonth"], "customers": tables["customers"]}, on="CustomerID")
     return used.assign(year=used["Date"].astype(str).str[:4])
 
 
 def _paid_where(tables: Frames, countries: list[str]) -> pd.DataFrame:
-    """What was paid at the gas stations of some countries."""
+    """The transactions at gas stations of some countries."""
     stations = tables["gasstations"].query("Country in @countries")[["GasStationID", "Country"]]
     paid = {"transactions": tables["transactions_1k"], "stations": stations}
     return tf.merge(paid, on="GasStationID", on_loss="allow")
 
 
 def _countries(tables: Frames, claim: str) -> list[str]:
-    """The countries of gas stations, given by their ISO codes, of which a claim is true."""
+    """The countries of gas stations, by their ISO codes, for which a claim is true."""
     countries = tables["gasstations"][["Country"]].drop_duplicates()
     return list(countries.tag.sem_filter(claim)["Country"])
 
 
 @answers(24, reads="yearmonth customers")
 def year_of_most_gas_in_the_dearer_currency(tables: Frames) -> Any:
-    """The year in which most was used by those who pay in the currency that is worth more."""
+    """The year with the highest consumption of customers who pay in the currency with the highest value."""
     used = _consumption(tables)
     currencies = used[["Currency"]].drop_duplicates()
     dearer = currencies.tag.sem_topk("one unit of the currency {Currency} is worth the most", K=1)["Currency"].iloc[0]
@@ -48,7 +48,7 @@ def mean_price_in_bohemia(tables: Frames) -> Any:
 
 @answers(29, reads="yearmonth customers")
 def difference_between_currencies(tables: Frames) -> Any:
-    """How much more was used in 2012 by those who pay in Czech koruna than by those who pay in euro."""
+    """By how much the consumption in 2012 of customers who pay in Czech koruna exceeds that of euro payers."""
     used = _consumption(tables).query("year == '2012'").groupby("Currency")["Consumption"].sum()
     czech = tf.known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
     euro = tf.known("the ISO 4217 code of the currency of {place}", place="the European Union")

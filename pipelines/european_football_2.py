@@ -13,7 +13,7 @@ CM_PER_FOOT, CM_PER_INCH, POUNDS_PER_KG = 30.48, 2.54, 2.20462
 
 
 def _rated_players(tables: Frames) -> pd.DataFrame:
-    """Every rating of every player: ``Player_Attributes`` with name, height and weight."""
+    """All ratings of all players: ``Player_Attributes`` with name, height and weight."""
     players = tables["Player"][["player_api_id", "player_name", "height", "weight"]]
     return tf.merge({"ratings": tables["Player_Attributes"], "players": players}, on="player_api_id")
 
@@ -38,7 +38,7 @@ def aquarians_of_1970(tables: Frames) -> Any:
 
 @answers(19, reads="League Country")
 def league_of_a_landlocked_country(tables: Frames) -> Any:
-    """The league of the country that has no coast."""
+    """The league of the country without a coast."""
     countries = tables["Country"].rename(columns={"id": "country_id", "name": "country"})
     leagues = tf.merge({"leagues": tables["League"], "countries": countries}, on="country_id")
     return leagues.tag.sem_filter("{country} is landlocked")["name"].tolist()
@@ -54,7 +54,7 @@ def matches_where_french_is_spoken(tables: Frames) -> Any:
 
 @answers(21, reads="Match Team")
 def away_team_with_most_fans(tables: Frames) -> Any:
-    """Of the three teams with the most goals away, the one with the most fans."""
+    """The team with the most fans among the three with the most away goals."""
     goals = tables["Match"].groupby("away_team_api_id")["away_team_goal"].sum().nlargest(3)
     teams = tables["Team"][tables["Team"]["team_api_id"].isin(goals.index)]
     return teams.tag.sem_topk("{team_long_name} is the team with the most fans", K=1)["team_long_name"].tolist()
@@ -79,7 +79,7 @@ def born_after_the_14th_world_cup(tables: Frames) -> Any:
 
 @answers(40, reads="Player Player_Attributes")
 def tall_volleyers(tables: Frames) -> Any:
-    """How many players above 180 cm, and taller than Bill Clinton, were ever rated above 70 in volleys."""
+    """How many players above 180 cm and taller than Bill Clinton were rated above 70 in volleys at any time."""
     clinton = tf.known("the height of {person} in centimetres", "number", person="Bill Clinton")
     ratings = _rated_players(tables).query("height > 180 and volleys > 70")
     return int(ratings.loc[ratings["height"] > clinton, "player_api_id"].nunique())
@@ -110,7 +110,7 @@ def first_tall_players(tables: Frames) -> Any:
 
 @answers(59, reads="Player Player_Attributes")
 def unique_names_of_headers(tables: Frames) -> Any:
-    """Of the ten players above 180 cm with the best mean heading, the three names that sound most unique."""
+    """The three names that sound most unique, among the ten players above 180 cm with the best mean heading."""
     tall = _rated_players(tables).query("height > 180")
     heading = tall.groupby(["player_api_id", "player_name"])["heading_accuracy"].mean()
     best = heading.nlargest(10).reset_index()

@@ -1,4 +1,4 @@
-"""Pipelines over ``formula_1``: races on circuits, and what drivers and constructors achieved in them."""
+"""Pipelines over ``formula_1``: races on circuits, and the results of drivers and constructors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def _on_circuits(tables: Frames, races: pd.DataFrame) -> pd.DataFrame:
 
 
 def _finished(tables: Frames) -> pd.DataFrame:
-    """The results of those who crossed the line.
+    """The results of drivers who crossed the finish line.
 
-    Their ``status`` is Finished, or +1 Lap and so on: those who were lapped finished, too, and have no ``time``. One
-    who broke down near the end has a position, but did not finish.
+    Their ``status`` is Finished, or +1 Lap and so on: lapped drivers finished, too, but have no ``time``. A driver who
+    broke down near the end has a position, but did not finish.
     """
     status = tables["status"]
     crossed = status["statusId"][status["status"].str.fullmatch(r"Finished|\+\d+ Laps?")]
@@ -50,7 +50,7 @@ def asian_drivers_in_melbourne(tables: Frames) -> Any:
 
 @answers(35, reads="results drivers")
 def young_drivers_ranked_second(tables: Frames) -> Any:
-    """How many drivers who were born after the Vietnam War have been second in a race.
+    """How many drivers who were born after the Vietnam War came second in a race.
 
     The key takes ``rank``, which is that of a driver's fastest lap in the race.
     """
@@ -62,7 +62,7 @@ def young_drivers_ranked_second(tables: Frames) -> Any:
 
 @answers(36, reads="races circuits")
 def european_grands_prix_in_the_bundesligas_country(tables: Frames) -> Any:
-    """The share of European Grands Prix, in percent, in the country whose first football league the Bundesliga is."""
+    """The share of European Grands Prix, in percent, in the country with the football league Bundesliga."""
     races = _on_circuits(tables, tables["races"].query("name == 'European Grand Prix'"))
     there = races.tag.sem_filter("the Bundesliga is the football league of {country}")
     return round(100 * len(there) / len(races))
@@ -89,10 +89,10 @@ def circuit_near_a_capital(tables: Frames) -> Any:
 
 @answers(49, reads="drivers results races status")
 def alex_yoong_in_the_top_half(tables: Frames) -> Any:
-    """The races that Alex Yoong finished in the upper half of those who finished.
+    """The races that Alex Yoong finished in the upper half of the drivers who finished.
 
-    There is none: at his best he was seventh of eight. The key has that race, the Australian Grand Prix of 2002, and so
-    counts all 22 who started, or reads the drivers' standings after it.
+    There is none: his best result was seventh of eight. The key has that race, the Australian Grand Prix of 2002, so it
+    counts all 22 drivers who started, or uses the drivers' standings after the race.
     """
     yoong = tables["drivers"].query("forename == 'Alex' and surname == 'Yoong'")["driverId"].iloc[0]
     finished = _finished(tables)
@@ -103,9 +103,9 @@ def alex_yoong_in_the_top_half(tables: Frames) -> Any:
 
 @answers(952, reads="races results constructors")
 def prestigious_constructor(tables: Frames) -> Any:
-    """Of the constructors that won a race in 2014, the one of most prestige.
+    """The constructor with the most prestige among those that won a race in 2014.
 
-    The key takes ``rank``, which is that of a driver's fastest lap: so Ferrari, which won none, is among them.
+    The key takes ``rank``, which is that of a driver's fastest lap, so it includes Ferrari, which won no race.
     """
     of_2014 = tables["races"].query("year == 2014")["raceId"]
     first = tables["results"].query("position == 1 and raceId in @of_2014")["constructorId"]
@@ -115,13 +115,13 @@ def prestigious_constructor(tables: Frames) -> Any:
 
 @answers(1000, reads="races circuits")
 def latest_circuits_by_the_equator(tables: Frames) -> Any:
-    """The locations of the five circuits of the latest races, from the one closest to the equator."""
+    """The locations of the five circuits with the latest races, starting with the one closest to the equator."""
     circuits = _on_circuits(tables, tables["races"]).sort_values("date").drop_duplicates("circuitId", keep="last")
     return circuits.tail(5).sort_values("lat", key=abs)["location"].tolist()
 
 
 def _track_characteristics(circuits: pd.DataFrame) -> Any:
-    """What the model makes of circuits."""
+    """A summary of circuits."""
     shown = circuits[["name", "location", "country", "alt"]]
     return shown.tag.sem_agg("Summarise the characteristics of these race tracks", knowledge=True)["_output"].iloc[0]
 
@@ -140,7 +140,7 @@ def tracks_in_spain(tables: Frames) -> Any:
 
 @answers(94, reads="circuits races")
 def races_in_sepang(tables: Frames) -> Any:
-    """What is to be said of the races on Sepang International Circuit."""
+    """Information about the races on Sepang International Circuit."""
     sepang = tables["circuits"].query("name == 'Sepang International Circuit'")[["circuitId", "location", "country"]]
     races = tf.merge({"races": tables["races"], "circuits": sepang}, on="circuitId", on_loss="allow")
     shown = races[["year", "round", "name", "date", "location", "country"]]
@@ -149,7 +149,7 @@ def races_in_sepang(tables: Frames) -> Any:
 
 @answers(95, reads="results drivers status")
 def finishers_of_race_872(tables: Frames) -> Any:
-    """What the drivers are like who finished race 872."""
+    """What the drivers who finished race 872 are like."""
     finished = _finished(tables).query("raceId == 872")
     drivers = tables["drivers"][["driverId", "forename", "surname", "dob", "nationality"]]
     frame = tf.merge({"results": finished, "drivers": drivers}, on="driverId")
@@ -159,7 +159,7 @@ def finishers_of_race_872(tables: Frames) -> Any:
 
 @answers(96, reads="circuits")
 def tracks_in_lisbon(tables: Frames) -> Any:
-    """What the circuits in Lisbon, Portugal, are like; the data calls the place of Estoril otherwise than the map."""
+    """What the circuits in Lisbon, Portugal, are like; in the data, Estoril has another place name than on maps."""
     portuguese = tables["circuits"].query("country == 'Portugal'")
     return _track_characteristics(portuguese.tag.sem_filter("the circuit {name} in {location} lies in or near Lisbon"))
 
@@ -172,7 +172,7 @@ def tracks_in_the_us(tables: Frames) -> Any:
 
 @answers(99, reads="results constructors")
 def french_constructors_of_long_races(tables: Frames) -> Any:
-    """What is to be said of the French constructors that drove more than fifty laps in a race."""
+    """A summary of the French constructors that drove more than fifty laps in a race."""
     long = tables["results"].query("laps > 50")["constructorId"]
     french = tables["constructors"].query("nationality == 'French' and constructorId in @long")
     shown = french[["name", "nationality"]]

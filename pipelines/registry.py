@@ -1,4 +1,4 @@
-"""Which function answers which question."""
+"""The pipelines by question."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Frames: TypeAlias = Mapping[str, pd.DataFrame]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The answer to one question of TAG-Bench.
+    """The pipeline for one question of TAG-Bench.
 
     Attributes:
-        id: the question's.
-        database: whose tables it takes.
-        reads: what it takes of them: tables, or ``table.column`` where a database may be given without its texts.
+        id: of the question.
+        database: whose tables it reads.
+        reads: the tables that it needs, or ``table.column`` for columns that a copy of the database may lack.
         answer: the function.
     """
 
@@ -34,15 +34,15 @@ class Pipeline:
 
 
 PIPELINES: dict[int, Pipeline] = {}
-"""All of them, by question id; filled as the modules are imported."""
+"""All pipelines by question id; filled when the modules are imported."""
 
 
 def answers(id: int, reads: str) -> Callable[[Callable[[Frames], Any]], Callable[[Frames], Any]]:
-    """Enter a function as the pipeline of a question; its module is named after the database.
+    """Register a function as the pipeline of a question; its module is named after the database.
 
     Args:
-        id: the question's.
-        reads: as :attr:`Pipeline.reads`, with blanks between.
+        id: of the question.
+        reads: as :attr:`Pipeline.reads`, separated by blanks.
     """
 
     def enter(function: Callable[[Frames], Any]) -> Callable[[Frames], Any]:

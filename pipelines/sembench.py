@@ -1,7 +1,7 @@
-"""SemBench's ten queries over films and their reviews (github.com/SemBench/SemBench), as a user writes them.
+"""SemBench's ten queries over films and their reviews (github.com/SemBench/SemBench), as a user would write them.
 
-``movies`` has a row a film, ``reviews`` a row a review: ``id`` is the film's, ``reviewText`` the text. What several
-queries ask is asked in the same words, so that they share answers: what one has judged in a pack, the next one finds.
+``movies`` has a row per film and ``reviews`` a row per review: ``id`` is the film's, ``reviewText`` the text. Queries
+that need the same judgement use the same words, so that they share stored answers, also those from packs.
 ``tag_bench sembench`` measures them.
 """
 
@@ -34,7 +34,7 @@ def q3(movies: pd.DataFrame, reviews: pd.DataFrame) -> int:
 
 
 def q4(movies: pd.DataFrame, reviews: pd.DataFrame) -> float:
-    """The share of its reviews that are positive; those of which it cannot be said count as not."""
+    """The share of its reviews that are positive; reviews that cannot be judged count as not positive."""
     return float(_judged(reviews, TAKEN)["filter_label"].fillna(False).mean())
 
 
@@ -44,12 +44,12 @@ def q5(movies: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
 
 
 def q6(movies: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
-    """Ten pairs of reviews of that film that express opposite sentiments."""
+    """Ten pairs of reviews of one film that express opposite sentiments."""
     return _some_pairs(reviews, "{reviewText:left} and {reviewText:right} express opposite sentiments about the film")
 
 
 def q7(movies: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
-    """All pairs of reviews of that film that express opposite sentiments: a label for each review, joined."""
+    """All pairs of reviews of one film that express opposite sentiments: a label for each review, then a join."""
     of_film = reviews[reviews["id"] == ANT_MAN]
     claim = "{reviewText:left} and {reviewText:right} express opposite sentiments about the film"
     return _ids(of_film.tag.sem_join(of_film, claim, rows_per_call="auto"))
@@ -76,7 +76,7 @@ def q10(movies: pd.DataFrame, reviews: pd.DataFrame) -> pd.Series:
 
 
 def _judged(reviews: pd.DataFrame, film: str) -> pd.DataFrame:
-    """All reviews of a film, with whether each is positive: asked once, however many queries want it."""
+    """All reviews of a film, with whether each is positive; asked once for all queries."""
     of_film = reviews[reviews["id"] == film]
     judged: pd.DataFrame = of_film.tag.sem_filter(POSITIVE, rows_per_call="auto", return_all=True)
     return judged
@@ -84,7 +84,7 @@ def _judged(reviews: pd.DataFrame, film: str) -> pd.DataFrame:
 
 def _some_pairs(reviews: pd.DataFrame, claim: str) -> pd.DataFrame:
     of_film = reviews[reviews["id"] == ANT_MAN].drop_duplicates("reviewText")
-    # Halves: nobody asks for a review beside itself, or for a pair both ways round.
+    # Two halves: no review is paired with itself, and each pair occurs once.
     return _ids(of_film.iloc[::2].tag.sem_join(of_film.iloc[1::2], claim, limit=10))
 
 
@@ -97,4 +97,4 @@ Query: TypeAlias = Callable[[pd.DataFrame, pd.DataFrame], Any]
 QUERIES: Mapping[str, Query] = {
     "Q1": q1, "Q2": q2, "Q3": q3, "Q4": q4, "Q5": q5, "Q6": q6, "Q7": q7, "Q8": q8, "Q9": q9, "Q10": q10,
 }  # fmt: skip
-"""The ten, by name."""
+"""The ten queries by name."""

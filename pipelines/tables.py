@@ -1,4 +1,4 @@
-"""The tables of a corpus as a mapping, each read when it is first asked for."""
+"""The tables of a corpus as a mapping; each is read at its first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness: what the papers' tables and the peers' figures are held against.
+"""The benchmark harness: it reproduces the papers' tables and compares with other libraries.
 
 ``python -m tag_bench COMMAND``; a module ``tag_bench/NAME.py`` (or package) that defines ``command`` is the subcommand
 NAME.
@@ -17,7 +17,7 @@ _DEFINES_COMMAND = re.compile(r"^(?:def command\b|command\b.*=)", re.MULTILINE)
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are the modules of a package that define ``command``, imported when called.
+    """A group whose subcommands are the modules of a package that define ``command``; they are imported when called.
 
     Args:
         package: the package's import name.
@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
         self._folder = folder
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the modules that define a command; none is imported for it."""
+        """The names of the modules that define a command, found without importing them."""
         modules = [*self._folder.glob("*.py"), *self._folder.glob("*/__init__.py")]
         found = {path.parent.name if path.name == "__init__.py" else path.stem for path in modules if _is_command(path)}
         return sorted(found - {self._folder.name})
@@ -45,10 +45,10 @@ class LazyGroup(click.Group):
 
 
 class SpreadCommand(click.Command):
-    """A command whose repeatable options take several values: ``-k 2 3`` for ``-k 2 -k 3``, which click asks for."""
+    """A command whose repeatable options take several values: ``-k 2 3`` instead of click's ``-k 2 -k 3``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Give each further value its option again."""
+        """Repeat the option before each further value."""
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         spread: list[str] = []
         option, values = "", 0
@@ -64,7 +64,7 @@ class SpreadCommand(click.Command):
 
 
 def new_figure() -> tuple[Any, Any]:
-    """An empty picture and its axes.
+    """An empty plot and its axes.
 
     Raises:
         click.ClickException: matplotlib is not installed.
@@ -87,6 +87,6 @@ FOLDERS = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     multiple=True,
     required=True,
-    help="A folder, or several.",
+    help="One or more folders.",
 )
-"""The option that names the benchmarks of a fit."""
+"""The option for the benchmarks of a fit."""

@@ -1,8 +1,7 @@
-"""``tag_bench agent_tokens``: what an agent reads to answer a question over many databases, beside all their schemas.
+"""``tag_bench agent_tokens``: tokens that an agent reads to answer a question, compared with those of all schemas.
 
-The agent is scripted: it calls ``find_tables`` with the question, ``plan_joins`` with the tables that are likelier
-needed than not, and ``run_sql`` with the question's own SQL. Counted are the tokens of what these give, as gpt-4o's
-tokenizer has them, errors too.
+The agent is scripted: it calls ``find_tables`` with the question, ``plan_joins`` with the tables that are needed with a
+chance above 50%, and ``run_sql`` with the gold SQL. All results, including errors, are counted with gpt-4o's tokenizer.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from tagframe.errors import TagframeError
 
 
 def tokens(text: str) -> int:
-    """As gpt-4o counts them."""
+    """The tokens of a text in gpt-4o's tokenizer."""
     from litellm import token_counter
 
     return int(token_counter(model="gpt-4o", text=text))
 
 
 def said(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
-    """What a tool gives, None where it refuses; and its tokens."""
+    """The result of a tool (None for an error), and its tokens."""
     try:
         given = tools.call(name, arguments)
     except TagframeError as error:
@@ -40,7 +39,7 @@ def said(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
 
 
 def in_database(sql: str, database: str) -> str:
-    """A statement with its tables named by their database, and texts in single quotes."""
+    """A statement with database names before its tables, and texts in single quotes."""
     tree = sqlglot.parse_one(sql, read="sqlite")
     entries = {entry.alias_or_name.casefold() for entry in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
@@ -54,10 +53,15 @@ def in_database(sql: str, database: str) -> str:
 
 @click.command("agent_tokens", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
-@click.option("--questions", default=60, show_default=True, help="Drawn at random, those of several tables first.")
+@click.option(
+    "--questions",
+    default=60,
+    show_default=True,
+    help="The number of questions, drawn at random; those with several tables first.",
+)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folder: Path, questions: int, output: Any) -> None:
-    """Tokens of tool output a question, over all databases of a FOLDER in Spider's form (dev.json, database/).
+    """Tokens of tool output per question, over all databases of a FOLDER in Spider's form (dev.json, database/).
 
     Example: python -m tag_bench agent_tokens ../shared/bench/spider_train
     """

@@ -1,7 +1,7 @@
-"""``tag_bench cascade``: whether a cascade keeps its promise, and what it saves, on synthetic scores.
+"""``tag_bench cascade``: whether a cascade reaches its targets, and how many calls it saves, on synthetic scores.
 
-Each run draws rows, a proxy's scores and the oracle's truth anew, decides the rows as ``sem_filter(cascade=…)`` does,
-and compares the decision with the truth.
+Each run draws new rows, scores of a proxy, and the truth. It decides the rows as ``sem_filter(cascade=…)`` does, and
+compares the decision with the truth.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tagframe.operators.chances import calibrated
 from tagframe.operators.proxy_rows import Decision, Positions, Targets, Truths, decide
 
 Drawn: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
-"""Scores and truth of the rows."""
+"""The scores and the truth of the rows."""
 
 
 def binormal(random: np.random.Generator, rows: int, prevalence: float, auc: float = 0.9) -> Drawn:
-    """Scores of two normal distributions of variance 1, so far apart that the area under the ROC curve is ``auc``."""
+    """Scores from two normal distributions of variance 1, with an area under the ROC curve of ``auc``."""
     true = random.permutation(rows) < round(rows * prevalence)
     apart = np.sqrt(2) * NormalDist().inv_cdf(auc)
     return random.normal(size=rows) + apart * true, true
@@ -35,14 +35,14 @@ def _few_values(random: np.random.Generator, rows: int, prevalence: float) -> Dr
 
 
 def _ties_in_order(random: np.random.Generator, rows: int, prevalence: float) -> Drawn:
-    """Scores with many ties, in a frame whose true rows stand first."""
+    """Scores with many ties, in a frame that begins with the true rows."""
     scores, true = binormal(random, rows, prevalence)
     order = np.argsort(~true, kind="stable")
     return np.round(scores[order]), true[order]
 
 
 def _wrong_at_the_ends(random: np.random.Generator, rows: int, prevalence: float) -> Drawn:
-    """Of the surest rows, some are the other way, as where a proxy does not understand a claim."""
+    """Some of the rows with the highest certainty are wrong, as if the proxy did not understand the claim."""
     scores, true = binormal(random, rows, prevalence)
     return scores, true ^ (random.random(rows) < 0.02)
 
@@ -59,11 +59,11 @@ PROXIES: dict[str, Callable[[np.random.Generator, int, float], Drawn]] = {
     "all_true": lambda random, rows, prevalence: (random.normal(size=rows), np.ones(rows, dtype=bool)),
     "all_false": lambda random, rows, prevalence: (random.normal(size=rows), np.zeros(rows, dtype=bool)),
 }
-"""Proxies that the promise must hold for; what they save differs."""
+"""Proxies for which the targets must be reached; their savings differ."""
 
 
 def answered(deciding: Generator[Positions, Truths, Decision], oracle: Callable[[Positions], Truths]) -> Decision:
-    """The decision, by what the oracle says of the rows at the positions that it is asked about."""
+    """The decision, with an oracle that judges the rows at some positions."""
     positions = next(deciding)
     while True:
         try:
@@ -74,20 +74,20 @@ def answered(deciding: Generator[Positions, Truths, Decision], oracle: Callable[
 
 
 def decided(scores: npt.NDArray[np.float64], true: npt.NDArray[np.bool_], targets: Targets, seed: int) -> Decision:
-    """The decision over rows whose truth an oracle knows."""
+    """The decision over rows with a known truth."""
     deciding = decide(np.ones(len(true), dtype=np.intp), calibrated(scores), targets, seed)
     return answered(deciding, lambda positions: true[positions].astype(np.int8))
 
 
 def reached(decision: Decision, true: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Recall and precision; 1 where there is nothing to find, or nothing was kept."""
+    """Recall and precision; 1 if there is nothing to find, or nothing was kept."""
     kept = decision.truths == 1
     right = int((kept & true).sum())
     return right / max(int(true.sum()), 1) if true.any() else 1.0, right / int(kept.sum()) if kept.any() else 1.0
 
 
 def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: int) -> dict[str, Any]:
-    """Share of calls and of runs that missed a target, over runs with seeds 0, 1, …"""
+    """The share of calls, and the share of runs that missed a target, over runs with seeds 0, 1, …"""
     shares, misses, recalls, precisions, rounds = [], 0, [], [], []
     for seed in range(runs):
         scores, true = PROXIES[proxy](
@@ -115,12 +115,16 @@ def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: i
 
 
 @click.command("cascade", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--proxy", "names", type=click.Choice(list(PROXIES)), multiple=True, help="These proxies only.")
+@click.option("--proxy", "names", type=click.Choice(list(PROXIES)), multiple=True, help="Only these proxies.")
 @click.option("--rows", type=click.IntRange(min=1), default=10_000, show_default=True)
-@click.option("--prevalence", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="Share of true rows.")
+@click.option(
+    "--prevalence", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="The share of true rows."
+)
 @click.option("--recall", type=float, default=0.9, show_default=True)
 @click.option("--precision", type=float, default=0.9, show_default=True)
-@click.option("--delta", type=float, default=0.1, show_default=True, help="How often a target may be missed.")
+@click.option(
+    "--delta", type=float, default=0.1, show_default=True, help="The allowed probability of missing a target."
+)
 @click.option("--runs", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
@@ -133,7 +137,7 @@ def command(
     runs: int,
     output: Any,
 ) -> None:
-    """How often a cascade misses its targets, and the share of rows that it asks about, calibration included.
+    """How often a cascade misses its targets, and the share of rows that need the oracle, including calibration.
 
     Example: python -m tag_bench cascade --runs 1000 --json -
     """

@@ -1,9 +1,9 @@
-"""Benchmarks as one kind of thing: tables, questions, and the tables that each question's gold SQL reads.
+"""Benchmarks in one form: tables, questions, and the tables that each question's gold SQL reads.
 
 Four formats are read: JAR's (``dev.json`` and ``dev_tables.json``; everything else optional), FIBEN's
 (``queries.json`` and ``schema.sql``), MURRE's unions (``dev.json`` with ``rel_schema``, and ``tables.json``) and
-Spider 2's (``dev.json`` and ``tables.jsonl.gz``, a line a family of tables).
-Rows are those of ``database/<db>/<db>.sqlite`` where present.
+Spider 2's (``dev.json`` and ``tables.jsonl.gz``, one line per family of tables).
+Rows come from ``database/<db>/<db>.sqlite`` if these files exist.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Question:
         database: the database that it was written for.
         gold: ids ``database.table`` of the tables of its gold SQL, in lower case.
         position: its position in the file, from 0.
-        sql: that answers it, where the data has that.
+        sql: the gold SQL, if the data has it.
     """
 
     text: str
@@ -55,8 +55,8 @@ class Dataset:
 
     Attributes:
         name: of the folder.
-        corpus: the tables under the names that the data has.
-        described: the same tables under the readable names that the benchmark gives beside those.
+        corpus: the tables under their names in the data.
+        described: the same tables under the benchmark's readable names.
         questions: in the file's order.
     """
 
@@ -66,7 +66,7 @@ class Dataset:
     questions: tuple[Question, ...]
 
     def of(self, database: str) -> Dataset:
-        """What belongs to one database."""
+        """The part of the benchmark for one database."""
 
         def part(corpus: Corpus) -> Corpus:
             return Corpus(table for table in corpus.profiles if table.database.lower() == database.lower())
@@ -75,7 +75,7 @@ class Dataset:
         return Dataset(self.name, part(self.corpus), part(self.described), questions)
 
     def told(self) -> Dataset:
-        """With what is said of the tables under their readable names, too."""
+        """The same benchmark, with the descriptions of ``corpus`` added to ``described``."""
         tables = [
             replace(
                 readable,
@@ -94,16 +94,16 @@ def of_half(folder: Path, half: str, questions: Iterable[Question]) -> tuple[Que
     """The questions on the databases of one half of the data: ``fit`` or ``report``.
 
     Raises:
-        click.ClickException: the folder has no ``halves.json``.
+        click.ClickException: there is no ``halves.json`` in the folder.
     """
     if not (folder / "halves.json").is_file():
-        raise click.ClickException(f"{folder} has no halves.json, which would say what belongs to the half {half!r}")
+        raise click.ClickException(f"{folder} has no halves.json, so the half {half!r} is not defined")
     inside = {str(database).lower() for database in read_json(folder / "halves.json")[half]}
     return tuple(question for question in questions if question.database.lower() in inside)
 
 
 def drawn(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
-    """So many of the questions, drawn at random, the same every time, in the file's order."""
+    """A random sample of the questions, the same every time, in the file's order."""
     if len(questions) <= count:
         return tuple(questions)
     chosen = np.random.default_rng(SEED).choice(len(questions), count, replace=False)
@@ -111,7 +111,7 @@ def drawn(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
 
 
 def gold_tables(sql: str) -> frozenset[str]:
-    """The names of the tables that a statement reads, in lower case; names that it defines itself are not among them.
+    """The names of the tables that a statement reads, in lower case, without names that it defines itself.
 
     >>> sorted(gold_tables('WITH t AS (SELECT * FROM A) SELECT * FROM t JOIN main."b c" ON 1'))
     ['a', 'b c']
@@ -122,7 +122,7 @@ def gold_tables(sql: str) -> frozenset[str]:
     try:
         tree = sqlglot.parse_one(sql, dialect="sqlite")
     except sqlglot.errors.SqlglotError:
-        # Two of FIBEN's statements are cut short: what stands after FROM and JOIN is all there is to read.
+        # Two of FIBEN's statements are incomplete: only the names after FROM and JOIN can be read.
         names = re.findall(r'\b(?:FROM|JOIN)\s+(?:\w+\.)?["`\[]?(\w+)', sql, flags=re.IGNORECASE)
         return frozenset(name.lower() for name in names)
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -135,13 +135,13 @@ def read_dataset(
     """Read a benchmark folder of any of the four formats.
 
     Args:
-        folder: with the files named above; ``database/<db>/<db>.sqlite`` are taken for the rows where present.
-        hide_database: make one database of them all, as a real lake is.
-        declared_keys: keep the keys that the source declares (JAR-G); without, none of the profiles has any.
-        synonyms: ask the questions in the other wording that the data has, where words of the schema are replaced.
+        folder: with the files named above; ``database/<db>/<db>.sqlite`` provide the rows, if they exist.
+        hide_database: put all tables into one database, as in a real lake.
+        declared_keys: keep the keys that the source declares (JAR-G); otherwise no profile has declared keys.
+        synonyms: use the benchmark's other wording of the questions, which avoids words of the schema.
 
     Raises:
-        click.ClickException: the folder is of none of the formats.
+        click.ClickException: the folder has none of the formats.
     """
     if (folder / "schema.sql").is_file() and (folder / "queries.json").is_file():
         tables, questions = _fiben(folder)
@@ -174,7 +174,7 @@ def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[s
     """The given sub-queries of each question, in the file's order; None for ``"none"``.
 
     Raises:
-        click.ClickException: the file is missing or of another length.
+        click.ClickException: the file is missing or has another length.
     """
     if path == "none":
         return None
@@ -189,32 +189,32 @@ def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[s
 
 
 def read_coarse(path: Path, tables: Sequence[TableProfile], questions: int) -> Floats:
-    """Relevance that was computed elsewhere: a JSON list with an object ``{table id: number}`` for each question.
+    """Relevance from another program: a JSON list with an object ``{table id: number}`` for each question.
 
-    Table ids are ``db.table`` or ``db#sep#table``, in any case; tables that are not named have 0.
+    Table ids are ``db.table`` or ``db#sep#table``, in any case; missing tables have 0.
 
     Returns:
         Shape (questions, tables).
 
     Raises:
-        click.ClickException: another number of questions, or a table that is not there.
+        click.ClickException: a wrong number of questions, or an unknown table.
     """
     given = read_json(path)
     if len(given) != questions:
-        raise click.ClickException(f"{path} holds the relevance of {len(given)} questions; there are {questions}")
+        raise click.ClickException(f"{path} has the relevance for {len(given)} questions, but there are {questions}")
     position_of = {table.id.lower(): position for position, table in enumerate(tables)}
     relevance = np.zeros((questions, len(tables)))
     for row, scores in zip(relevance, given, strict=True):
         for table, value in scores.items():
             id = table.lower().replace("#sep#", ".")
             if id not in position_of:
-                raise click.ClickException(f"{path} names {table!r}, which is no table of the data")
+                raise click.ClickException(f"{path} names {table!r}, which is not a table of the data")
             row[position_of[id]] = value
     return relevance
 
 
 def _described(folder: Path, tables: Iterable[TableProfile]) -> list[TableProfile]:
-    """The tables under the readable names of the folder's files, where it has them."""
+    """The tables under the readable names from the folder's files, if there are any."""
     readable: dict[str, tuple[str, list[str]]] = {}
     if (folder / "dev_tables.json").is_file():
         for entry in read_json(folder / "dev_tables.json").values():
@@ -239,7 +239,7 @@ def _key(database: str, table: str) -> str:
 
 
 def _by_linearised(schemas: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """MURRE names gold tables by their text ``db.name(columns)``, with names made readable: table id by that text."""
+    """Table ids by MURRE's texts for gold tables: ``db.name(columns)`` with readable names."""
     return {
         text: f"{schema['db_id']}.{name}"
         for schema in schemas
@@ -263,7 +263,7 @@ def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, st
 def _reworded(entries: Iterable[Mapping[str, Any]], questions: Iterable[Question]) -> list[Question]:
     texts = [entry.get("synonyms") for entry in entries]
     if not any(texts):
-        raise click.ClickException("the data has no other wording of its questions: no entry has synonyms")
+        raise click.ClickException("the data has no second wording of its questions: no entry has synonyms")
     return [
         replace(question, text=(text or question.text).strip()) for question, text in zip(questions, texts, strict=True)
     ]
@@ -303,8 +303,8 @@ def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
 
 
 def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfile]:
-    """The tables with the columns' profiles taken from ``database/`` where it holds them; a database there may lack
-    tables, and a table columns."""
+    """The tables with column profiles from ``database/`` if they are there; a database may lack tables, and a table
+    columns."""
     if not (folder / "database").is_dir():
         return list(tables)
     held = {profile.id.lower(): profile for profile in open_corpus(folder / "database").profiles}
@@ -327,12 +327,12 @@ def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfil
 def in_one_database(
     tables: Sequence[TableProfile], questions: Sequence[Question], shown: Sequence[TableProfile]
 ) -> tuple[list[TableProfile], list[Question]]:
-    """Everything in a database ``lake``; a name that occurs again gets a number in its id, not in its name.
+    """All tables in one database ``lake``; a repeated name gets a number in its id, not in its name.
 
     Args:
-        tables: under their own names, which make the ids.
-        questions: whose gold tables are called by those ids.
-        shown: the tables to give back, each under the new id of its own.
+        tables: with the names that make the ids.
+        questions: whose gold tables get the new ids.
+        shown: the tables to return, each with its new id.
     """
     seen: Counter[str] = Counter()
     renamed: dict[str, str] = {}

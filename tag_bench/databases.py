@@ -1,4 +1,4 @@
-"""The databases of a benchmark, their declared keys, and how inferred keys compare to them."""
+"""The databases of a benchmark, their declared keys, and a comparison of inferred keys with these."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import KeyPair
 
 Link = frozenset[str]
-"""Both columns of a key as ``database.table.column`` in lower case; which references which is left open."""
+"""Both columns of a key as ``database.table.column`` in lower case, without a direction."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """One database of a benchmark: what is known of it, and the answer key.
+    """One database of a benchmark, with its declared keys as the truth.
 
     Attributes:
         tables: profiles without declared keys.
         schema: columns by table, lower case.
         declared: the keys that it declares.
-        file: its SQLite file; None where it has no rows.
+        file: its SQLite file; None if it has no rows.
     """
 
     name: str
@@ -43,7 +43,7 @@ def read_databases(folder: Path) -> list[Database]:
     """The databases of a folder in JAR's format, sorted by name.
 
     Raises:
-        click.ClickException: ``schema_with_keys.json`` or ``dev.json`` is not there.
+        click.ClickException: ``schema_with_keys.json`` or ``dev.json`` does not exist.
     """
     for name in ("schema_with_keys.json", "dev.json"):
         if not (folder / name).is_file():
@@ -76,7 +76,7 @@ def read_databases(folder: Path) -> list[Database]:
 
 
 def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> Iterable[TableProfile]:
-    """Profiles that know names and the share of distinct values only."""
+    """Profiles with only names and the share of distinct values."""
     rows = 1_000_000  # any number so large keeps the ratio, which is all that is given
     for number, table in enumerate(entry["table_names_original"]):
         columns: list[ColumnProfile] = []
@@ -91,7 +91,7 @@ def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> I
 
 
 def read_halves(folder: Path) -> dict[str, frozenset[str]]:
-    """The databases to ``fit`` on and those to ``report`` on, where the folder's ``halves.json`` says so."""
+    """The databases to ``fit`` on and those to ``report`` on, according to the folder's ``halves.json``."""
     file = folder / "halves.json"
     halves = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return {half: frozenset(names) for half, names in halves.items()}
@@ -106,10 +106,9 @@ def links_of(key: KeyPair) -> frozenset[Link]:
 
 
 def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> dict[str, Any]:
-    """Precision and recall of inferred keys against the declared ones, in percent, and what differs.
+    """Precision and recall of inferred keys against the declared ones, in percent, and the differences.
 
-    A composite key counts as its pairs of columns. Many of the ``undeclared`` ones are real: they are listed to be
-    read.
+    A composite key counts as its pairs of columns. Many ``undeclared`` keys are real, so they are listed for review.
     """
     right = wrong = missed = 0
     extra, absent = [], []
@@ -130,7 +129,7 @@ def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPai
 
 
 def reliability(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> float:
-    """How far scores are from being chances: the mean of |score - share declared| over ten bins, weighted by count."""
+    """Calibration of scores: the mean of |score - share declared| over ten bins, weighted by count."""
     scores, true = [], []
     for database in databases:
         for key in keys[database.name]:
@@ -144,5 +143,5 @@ def reliability(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPa
 
 
 def percent(part: float, whole: float) -> float:
-    """The share in percent; 0 of nothing."""
+    """The share in percent; 0 if there is nothing to count."""
     return round(100 * part / whole, 3) if whole else 0.0

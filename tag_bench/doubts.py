@@ -1,8 +1,8 @@
-"""``tag_bench doubts``: how often each doubt fires on right statements, and what ``answer.confidence`` is worth.
+"""``tag_bench doubts``: how often doubts occur on right statements, and how good ``answer.confidence`` is.
 
-Gold SQL is run over pooled databases, as if ``syn`` had written it, and its doubts are counted: each of them is a false
-alarm, or a fault of the gold. Then of each question the gold tables, and the same with a table dropped, added or
-swapped, are judged by weights that were fitted without the data set.
+Gold SQL is run over pooled databases, as if ``syn`` had written it, and its doubts are counted: each is a false alarm,
+or an error in the gold SQL. Then the gold tables of each question, and variants with a table dropped, added or swapped,
+are scored with weights that were fitted without the data set.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tagframe.retrieval import RetrievedTables
 
 SHOWN = 12
 Changed = tuple[str, list[float]]
-"""What was done to the gold tables ("" for nothing), and the features of the outcome."""
+"""The change of the gold tables ("" for none), and the features of the result."""
 
 
 def changed_sets(gold: Sequence[str], found: RetrievedTables, draw: random.Random) -> list[tuple[str, set[str]]]:
-    """The gold tables, and the same with one dropped, added or swapped: a drawn one of these where it can be done."""
+    """The gold tables, and a random variant with one table dropped, added or swapped, if possible."""
     databases = {found.corpus.profile(id).database for id in gold}
     others = [hit.id for hit in found.tables if hit.id not in gold]
     near = [id for id in others if found.corpus.profile(id).database in databases] or others
@@ -54,7 +54,7 @@ def changed_sets(gold: Sequence[str], found: RetrievedTables, draw: random.Rando
 
 
 def area(chances: npt.NDArray[np.float64], truth: npt.NDArray[np.bool_]) -> float:
-    """The area under the curve: how often a right one is judged likelier than a wrong one, equals counting half."""
+    """The area under the ROC curve: how often a right set has a higher score than a wrong one; ties count half."""
     right, wrong = chances[truth][:, None], chances[~truth][None, :]
     return float(((right > wrong) + 0.5 * (right == wrong)).mean())
 
@@ -78,7 +78,7 @@ def _fitted(sets: Sequence[Changed]) -> list[float]:
 
 
 def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
-    """The rows of a gold statement, whose texts may stand in double quotation marks."""
+    """The rows of a gold statement; its texts may be in double quotation marks."""
     own = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
     limits = tf.SQLLimits(seconds=10)
     return tf.exec_sql(pool, limits=limits)(Query(sql.replace('"', "'"), own))
@@ -87,14 +87,26 @@ def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
 @click.command("doubts", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Data sets; the databases of each are pooled.",
+    help="The data sets; the databases of each are pooled.",
 )  # fmt: skip
-@click.option("--half", type=click.Choice(["fit", "report"]), default="report", show_default=True, help="If there are.")
-@click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Questions of each, drawn.")
-@click.option("--fit", "fits", is_flag=True, help="Print weights fitted on all of them, too.")
+@click.option(
+    "--half",
+    type=click.Choice(["fit", "report"]),
+    default="report",
+    show_default=True,
+    help="Only the databases of this half, if the data has halves.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="The number of questions of each, drawn at random.",
+)
+@click.option("--fit", "fits", is_flag=True, help="Also print weights fitted on all data sets.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folders: tuple[Path, ...], half: str, limit: int, fits: bool, output: Any) -> None:
-    """Doubts on gold SQL, and the confidence in its tables with one dropped, added or swapped; no model is asked.
+    """Doubts on gold SQL, and the confidence in gold tables and in wrong variants of them; no model is asked.
 
     Example: python -m tag_bench doubts --data ../shared/bench/spider ../shared/bench/bird --json -
     """

@@ -1,11 +1,11 @@
-"""``tag_bench fit``: fits the weights of the default method, and says how well they do on data never seen.
+"""``tag_bench fit``: fits the weights of the default method, and measures them on data that they were not fitted on.
 
-Both stages are maximum likelihood: the first ranks every needed table above those not needed (softmax over one needed
-table and all others), the second gives the needed set the largest share among all small sets. All questions count,
-those of one table too. How sure a set is to be complete, and whether the corpus has what is asked for at all, are
-logistic regressions on questions of data that the two stages were not fitted on. The honest figures are those of
-``left_out``, by weights fitted on the other data sets, and of ``cross_database``, where questions of a database are
-judged by weights fitted without it. The weights that are shipped are fitted on all.
+Both stages are maximum likelihood. The first ranks every needed table above the others (softmax over one needed table
+and all others). The second gives the needed set the highest probability among all small sets. All questions count, also
+those that need one table. Two logistic regressions give the chance that a set is complete, and the chance that the
+corpus has the requested data at all. They are fitted on questions of data that the two stages were not fitted on. The
+out-of-sample figures are ``left_out`` (weights fitted on the other data sets) and ``cross_database`` (weights fitted
+without the question's database). The shipped weights are fitted on all data.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ SIZES = (2, 3, 5, 10, 20)
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A question by weights that were fitted without it.
+    """A question, scored with weights that were fitted without it.
 
     Attributes:
         example: the question.
         weights: of both stages.
         ids: of the tables of the problem.
-        problem: over the tables of the best first stage's score.
+        problem: over the tables with the highest scores of the first stage.
         known: the posterior.
     """
 
@@ -59,7 +59,7 @@ class Judged:
 
     @classmethod
     def of(cls, example: Example, weights: Weights) -> Judged:
-        """The question by some weights."""
+        """The question, scored with some weights."""
         positions, problem = example.scored(weights, max(POOL, *SIZES))
         ids = tuple(example.ids[position] for position in positions.tolist())
         return cls(example, weights, ids, problem, posterior(problem, weights))
@@ -72,10 +72,9 @@ class Judged:
         return frozenset(self.ids[position] for position in positions)
 
     def sets(self) -> tuple[npt.NDArray[np.float64], list[bool]]:
-        """What is known of the best set of some sizes, shape (sizes, len(COMPLETE)), and whether it is complete.
+        """The features of the best set for some sizes, shape (sizes, len(COMPLETE)), and whether it is complete.
 
-        The sizes are those about which there is a question: what ``k="auto"`` would give by the posterior alone, one
-        less and one more.
+        The sizes are the one that ``k="auto"`` would choose by the posterior alone, one less, and one more.
         """
         most = min(MOST, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
@@ -88,7 +87,7 @@ class Judged:
 
 
 def folds(examples: Iterable[Example]) -> dict[tuple[str, str], int]:
-    """A fold for every database of every benchmark, of about as many questions each."""
+    """A fold for every database of every benchmark; folds have about the same number of questions."""
     found: dict[tuple[str, str], int] = {}
     counts: dict[str, Counter[str]] = {}
     for example in examples:
@@ -103,7 +102,7 @@ def folds(examples: Iterable[Example]) -> dict[tuple[str, str], int]:
 
 
 def fit_stages(group: Sequence[Example]) -> Weights:
-    """Both stages, on the questions that no figures are made of where the data keeps such apart."""
+    """Fit both stages; if the data has a half for reporting, its questions are left out."""
     apart = {(example.data, example.reported) for example in group}
     used = [example for example in group if not (example.reported and (example.data, False) in apart)]
     first = Weights(fit_tables(used), {})
@@ -111,12 +110,12 @@ def fit_stages(group: Sequence[Example]) -> Weights:
 
 
 def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
-    """The questions that figures are made of, by weights fitted without them."""
+    """The questions for the figures, scored with weights fitted without them."""
     return [Judged.of(example, weights) for example in tqdm(group, desc="judged", disable=None) if example.reported]
 
 
 def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str, float]]:
-    """What the chance of a complete set, and that of a question that fits, are computed from."""
+    """The coefficients for the chance of a complete set, and for the chance that a question fits the corpus."""
     count = Counter((one.example.data, one.example.variant) for one in judged)
     features, truths, shares = [], [], []
     facts, fits, fit_shares = [], [], []
@@ -138,7 +137,7 @@ def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str
 
 
 def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str, dict[str, float]]:
-    """Recall and complete recall by K over the questions of more than one table."""
+    """Recall and complete recall by K over the questions that need more than one table."""
     several = [one for one in judged if len(one.example.question.gold) > 1]
     found = {}
     for size in sizes:
@@ -148,8 +147,8 @@ def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str,
 
 
 def automatic(judged: Sequence[Judged], sure: Weights) -> dict[str, float]:
-    """``k="auto"`` over all questions, with the weights of both stages from each: exact and complete sets, precision,
-    recall, tables over those needed, and how well the confidence holds."""
+    """``k="auto"`` over all questions, each with its own weights: exact and complete sets, precision, recall, the
+    number of tables relative to the needed ones, and the calibration of the confidence."""
     rows = []
     for one in judged:
         weights = replace(sure, table=one.weights.table, set=one.weights.set)
@@ -168,7 +167,7 @@ def automatic(judged: Sequence[Judged], sure: Weights) -> dict[str, float]:
 
 
 def unfit(judged: Sequence[Judged], fits: Mapping[str, float]) -> dict[str, float]:
-    """Of questions asked with and without their database, the share that are said to fit nothing."""
+    """The share of questions that are reported as not fitting the corpus, asked with and without their database."""
     with_both = [one for one in judged if one.example.elsewhere is not None]
     weights = Weights({}, {}, fits=fits)
     told = {
@@ -185,12 +184,12 @@ def _percent(values: Any) -> float:
 
 
 def rounded(weights: Mapping[str, float]) -> dict[str, float]:
-    """Four digits say all that the data does."""
+    """Round to four digits, the precision of the data."""
     return {name: float(f"{value:.4g}") for name, value in weights.items()}
 
 
 def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """The questions by "data" or "data variant"."""
+    """The questions by data set and variant: "data" or "data variant"."""
     found: dict[str, list[Judged]] = {}
     for one in judged:
         found.setdefault(f"{one.example.data} {one.example.variant}".strip(), []).append(one)
@@ -199,11 +198,17 @@ def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
 
 @click.command("fit", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @FOLDERS
-@click.option("--questions", type=click.IntRange(min=1), default=300, show_default=True, help="Of each data set.")
+@click.option(
+    "--questions",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="The number of questions of each data set.",
+)
 @click.option(
     "--cache",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for vectors and evidence, so that a second fit takes minutes; it holds pickles, and nobody else may "
+    help="A folder for vectors and evidence, so that a second fit takes minutes; it has pickles, so nobody else may "
     "write there.",
 )
 @click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
@@ -217,7 +222,7 @@ def command(
     weights: Path | None,
     output: Any,
 ) -> None:
-    """Fit the default method's weights and report them on data that they were not fitted on.
+    """Fit the default method's weights, and measure them on data that they were not fitted on.
 
     Example: python -m tag_bench fit --data spider bird spider_train spider2 --weights tagframe/retrieval/weights.json
     """
@@ -241,7 +246,7 @@ def command(
         report["left_out"][name] = recalls(mine)
     for name, mine in by_variant(cross).items():
         report["cross_database"][name] = recalls(mine)
-        # What is fitted on the other data sets, where there are such.
+        # Weights fitted on the other data sets, if there are any.
         others = [one for one in cross if one.example.data != mine[0].example.data] or cross
         complete, fits = fit_confidence(others)
         report["auto"][name] = automatic(mine, Weights({}, {}, complete))

@@ -1,4 +1,4 @@
-"""Questions for ``tag_bench fit`` asked of one database alone: of their own, and of another, where nothing fits."""
+"""Questions for ``tag_bench fit`` over a single database: their own, or another one, where nothing fits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tagframe.retrieval.signals import gather
 def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
     """The questions of a benchmark whose tables have rows, each in its own database.
 
-    Where nothing else is there, other facts than those of a corpus of many databases tell whether it fits. The facts
+    In a single database, other facts show whether a question fits than in a corpus of many databases. The facts
     ``elsewhere`` are those of the question in another database of the benchmark.
 
     Args:
         folder: as for :func:`tag_bench.data.read_dataset`.
-        count: of questions; half as many are drawn, of those that figures are made of.
+        count: of questions; half as many are drawn, from the half for reporting if the data has one.
         cache: as for :func:`tag_bench.fit_examples.read_examples`.
     """
     data = read_dataset(folder)

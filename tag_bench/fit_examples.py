@@ -1,4 +1,4 @@
-"""What ``tag_bench fit`` fits on: questions of several benchmarks, each with the evidence for its likeliest tables."""
+"""The data of ``tag_bench fit``: questions of several benchmarks, each with the evidence for its likeliest tables."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ from tagframe.retrieval.question import Question as Asked
 from tagframe.retrieval.signals import SIGNALS, facts_of, gather, near_duplicates, rows_of
 
 LIKELY = 80
-"""Tables of a question that are kept: those that stand out, and beside them some at random."""
+"""The tables kept for a question: those with the highest scores, and some at random."""
 
 AT_RANDOM = 24
 
 DOUBLE = 0.2
-"""The weight of questions asked in other words, among those as they were asked."""
+"""The weight of questions in another wording, relative to the original ones."""
 
 OF_NAMES = 0.25
-"""The weight of questions of a benchmark that has no rows: they draw the weights away from where values are known."""
+"""The weight of questions from a benchmark without rows: they make the fit worse for data with known values."""
 
 _FOLLOWS_FROM = (
     "tag_bench/data.py", "tag_bench/spider.py", "tag_bench/spider2.py", "tag_bench/fit_examples.py",
     "tag_bench/fit_worlds.py", "tagframe/retrieval", "tagframe/keys", "tagframe/corpus", "tagframe/embed",
 )  # fmt: skip
-"""What the examples follow from; of tagframe.retrieval.methods, none."""
+"""The modules that the examples depend on; they do not depend on tagframe.retrieval.methods."""
 
 _ROUGH = ("dense_apart", "lexical_apart", "words_apart", "neighbour", "value")
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One question, over the tables that it may need: arrays only, so that it can be kept.
+    """One question with the tables that it may need; only arrays, so that it can be stored.
 
     Attributes:
         data: the benchmark's name.
         variant: "", "hidden", "synonyms", "own", "names" or "alone".
         question: as asked.
-        reported: whether it is one of those that figures are made of, where the data has a half for that.
-        weight: among other questions.
+        reported: whether it is used for figures only, if the data has a half for that.
+        weight: relative to other questions.
         ids: shape (n,), of the tables, in lower case.
-        problem: over those, all but the first stage's score.
-        gold: positions among them that are needed, or None where the corpus lacks one.
-        elsewhere: the facts of the question in a corpus without its database; None where they are not known.
+        problem: over these tables, without the first stage's score.
+        gold: positions of the needed tables, or None if one is missing in the corpus.
+        elsewhere: the facts of the question in a corpus without its database; None if not known.
     """
 
     data: str
@@ -69,7 +69,7 @@ class Example:
     elsewhere: Mapping[str, float] | None
 
     def scored(self, weights: Weights, count: int) -> tuple[npt.NDArray[np.intp], SelectionProblem]:
-        """The positions and the problem of the tables of the best first stage's score."""
+        """The positions and the problem of the tables with the highest scores of the first stage."""
         prior = weights.prior(self.problem.signals)
         positions = np.sort(best_first(prior)[:count]).astype(np.intp)
         among = np.ix_(positions, positions)
@@ -88,16 +88,15 @@ class Example:
 
 
 def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
-    """The questions of a benchmark as they are asked, and once more in a harder way.
+    """The questions of a benchmark as they are, and once more in a harder variant.
 
-    That is in other words where the data has them; in the question's own database where the tables have no rows, as in
-    a warehouse; else with one database made of all.
+    The harder variant is another wording, if the data has one. For tables without rows it is the question's own
+    database, as in a warehouse. Otherwise all tables are put into one database.
 
     Args:
         folder: as for :func:`tag_bench.data.read_dataset`.
-        count: of questions of each way, drawn at random.
-        cache: a folder for what is costly: vectors of texts, and the questions as they are given here until the code
-            that they follow from changes.
+        count: of questions per variant, drawn at random.
+        cache: a folder for slow results: vectors of texts, and the examples, until the code behind them changes.
     """
     maker = Maker.of(cache)
     data = read_dataset(folder)
@@ -119,14 +118,14 @@ def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[E
 
 
 def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -> list[Example]:
-    """The questions of several benchmarks, asked of names alone: over all their tables in one corpus, without the rows.
+    """The questions of several benchmarks with names only: all their tables are in one corpus, without rows.
 
-    So are lakes of which only the schema is known. Benchmarks that have no rows are none of these.
+    This is like a lake of which only the schema is known. Benchmarks without rows are left out.
 
     Args:
         folders: as for :func:`read_examples`.
-        count: of questions of each way there; half as many are drawn.
-        cache: as there.
+        count: as for :func:`read_examples`, but half as many are drawn.
+        cache: as for :func:`read_examples`.
     """
     maker = Maker.of(cache)
     read = [(folder, read_dataset(folder)) for folder in folders]
@@ -147,14 +146,14 @@ def has_rows(data: Dataset) -> bool:
 
 
 def _reported(folder: Path, data: Dataset) -> frozenset[str] | None:
-    """The databases that figures are made of, where the data has a half for that."""
+    """The databases of the half for reporting, if the data has one."""
     if not (folder / "halves.json").is_file():
         return None
     return frozenset(question.database.lower() for question in of_half(folder, "report", data.questions))
 
 
 def bare(table: TableProfile) -> TableProfile:
-    """The table without what its rows have told, and without keys."""
+    """The table without facts from its rows, and without keys."""
     columns = (
         ColumnProfile(one.name, one.position, one.family, one.declared_type, description=one.description)
         for one in table.columns
@@ -164,11 +163,11 @@ def bare(table: TableProfile) -> TableProfile:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes examples, or takes those that are kept.
+    """Makes examples, or loads stored ones.
 
     Attributes:
         kept: the folder.
-        embedder: one that keeps its vectors there; None where there is none.
+        embedder: one that stores its vectors there; None if there is no embedder.
     """
 
     kept: Kept
@@ -176,7 +175,7 @@ class Maker:
 
     @classmethod
     def of(cls, cache: Path | None) -> Maker:
-        """One for a folder."""
+        """A maker for a folder."""
         kept, embedder = Kept(cache), get_embedder()
         return cls(kept, None if embedder is None else KeptEmbedder(embedder, kept))
 
@@ -190,7 +189,7 @@ class Maker:
         reported: frozenset[str] | None,
         among: str = "",
     ) -> list[Example]:
-        """So many questions of some datasets; ``among`` says whose tables there are, where it is not ``name`` alone."""
+        """Examples of some datasets; ``among`` names the benchmarks of the tables, if it is not only ``name``."""
         by = None if self.embedder is None else self.embedder.name
         state = " ".join([code_state(*_FOLLOWS_FROM), *map(str, (by, LIKELY, AT_RANDOM, count, among))])
 

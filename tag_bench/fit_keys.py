@@ -1,10 +1,11 @@
-"""``tag_bench fit_keys``: fits what speaks for a key (:mod:`tagframe.keys.terms`); says how well on other databases.
+"""``tag_bench fit_keys``: fits the weights of evidence for keys (:mod:`tagframe.keys.terms`), and measures them.
 
-Maximum a posteriori: pairs of columns are keys with the chance that their terms give, and a weight is drawn to the one
-that was set by hand (:data:`PRIOR`) as strongly as :data:`PENALTY` says. What the competition of pairs adds is taken as
-it is under those. Pairs of columns of the same databases perturbed (:mod:`tag_bench.perturbed`) count too, since what
-looks at a database knows its names. The honest figures are out of fold: the keys of a database by weights that were
-fitted without it, in any form. Of data with ``halves.json`` only the databases to ``fit`` on are read.
+The fit is maximum a posteriori: a pair of columns is a key with the chance that its terms give, and each weight has a
+prior around the value that was set by hand (:data:`PRIOR`), with the strength :data:`PENALTY`. The effect of competing
+pairs is computed with the prior weights and kept fixed. Perturbed variants of the databases
+(:mod:`tag_bench.perturbed`) are also used, so that the fit does not depend on particular names. The figures are out of
+fold: the keys of a database are scored with weights that were fitted without it, in any variant. If the data has
+``halves.json``, only the databases to ``fit`` on are read.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ FOLDS = 5
 SEED = 0
 PENALTY = 60.0
 PERTURBED, HARDLY_TOLD = 1 / 9, 1 / 30
-"""How much a pair of a perturbed database counts beside one as it is, and one that hardly anything tells."""
+"""The weight of a pair from a perturbed database, and of a pair with hardly any evidence; other pairs count 1."""
 SUREST = 0.9
-"""The chance of a pair that all speaks for is fitted above this."""
+"""Pairs with all evidence in favour are fitted to a chance above this."""
 
 _SET_BY_HAND = {
     "prior": -6.0, "name": 8.0, "key_word": 1.0, "no_name": -2.0, "named_elsewhere": -3.0, "measure": -3.0,
@@ -48,12 +49,12 @@ _SET_BY_HAND = {
     "dangling_named": 8.0,
 }  # fmt: skip
 PRIOR = KeyWeights({name: _SET_BY_HAND.get(name, 0.0) for name in TERMS}, 0.95)
-"""The weights that were set by hand, on Spider's and BIRD's dev databases and those to ``fit`` on of Spider's training
-set; terms that came later have none."""
+"""The weights that were set by hand, on Spider's and BIRD's dev databases and the databases to ``fit`` on of Spider's
+training set; terms that were added later have none."""
 _LEAST_SPREAD = {name: 0.03 if name.startswith("dangling") else 0.4 for name in TERMS} | {"prior": 1.0}
-"""What a term is taken to vary by at least: what is rare among these pairs is no freer to leave its prior."""
+"""The lowest assumed standard deviation of a term, so that rare terms cannot move far from their prior."""
 _FLOOR = -9.0
-"""Log odds below which no pair is looked at."""
+"""Pairs with lower log odds are ignored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +63,9 @@ class Pairs:
 
     Attributes:
         terms: shape (pairs, terms).
-        added: shape (pairs,), what the competition adds to their log odds.
+        added: shape (pairs,), the effect of competing pairs on their log odds.
         true: shape (pairs,), whether they are declared keys.
-        weight: how much each counts.
+        weight: the weight of each pair in the fit.
         fold: of the database.
     """
 
@@ -76,7 +77,7 @@ class Pairs:
 
 
 def pairs_of(database: Database, weight: float, fold: int) -> Pairs | None:
-    """The candidate pairs of a database; None where it has none."""
+    """The candidate pairs of a database; None if it has none."""
     tables = sorted(database.tables, key=lambda table: table.id)
     found = candidates_of(tables, columns_of(tables), None, floor=_FLOOR, weights=PRIOR)
     if not found:
@@ -126,7 +127,7 @@ def _rounded(number: float) -> float:
 
 
 def scores(forms: Sequence[Database], weights: Mapping[str, KeyWeights]) -> dict[str, Any]:
-    """Precision, recall and reliability of the keys of databases, each by its own weights."""
+    """Precision, recall and reliability of the keys of databases, each scored with its own weights."""
     keys = {
         database.name: infer_key_pairs(database.tables, declared=False, weights=weights[database.name])
         for database in forms
@@ -138,7 +139,7 @@ def scores(forms: Sequence[Database], weights: Mapping[str, KeyWeights]) -> dict
 
 
 def read(folder: Path) -> list[Database]:
-    """The databases of a folder that are to be fitted on; one of ``schema.sql``, where that is all there is."""
+    """The databases of a folder to fit on; one database from ``schema.sql`` if there is nothing else."""
     if (folder / "schema.sql").is_file():
         tables = schema_profiles(folder / "schema.sql", folder.name, dialect="sqlite")
         declared = frozenset(
@@ -157,7 +158,7 @@ def read(folder: Path) -> list[Database]:
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> None:
-    """Fit what speaks for a key and report it on databases that it was not fitted on.
+    """Fit the evidence for keys, and measure it on databases that it was not fitted on.
 
     Example: python -m tag_bench fit_keys --data spider_train spider bird fiben --weights tagframe/keys/weights.json
     """

@@ -1,11 +1,11 @@
-"""``tag_bench fit_learned``: fits the few weights of what was learned from statements, on data with SQL.
+"""``tag_bench fit_learned``: fits the weights of facts that were learned from statements, on data with SQL.
 
-Of each data set some questions are learned with their SQL, or their SQL alone, and others are asked, near-duplicates
-left out. The first weights rank every needed table above those not needed, the second give the needed set the largest
-share among all small sets, as in ``tag_bench fit``, whose weights stay as they are. Beside these it is found how many
-statements count as much as what is known without them, and where names are all else that is known, how far what they
-tell is heeded when it is said how sure a set is. ``left_out`` has the figures of each data set by weights that were
-fitted on the others.
+From each data set, some questions are learned with their SQL, or only their SQL, and others are asked; near-duplicates
+are left out. As in ``tag_bench fit``, whose weights are kept, the first weights rank every needed table above the
+others, and the second give the needed set the highest probability among all small sets. In addition, two more values
+are fitted: the number of statements that count as much as all other evidence, and, if only names are known otherwise,
+how much the learned facts raise the confidence in a set. ``left_out`` has the figures of each data set with weights
+that were fitted on the others.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ from tagframe.retrieval.question import Question as Asked
 from tagframe.retrieval.signals import Evidence, gather
 
 COUNTS = (10, 30, 100)
-"""Questions that are learned."""
+"""The numbers of learned questions."""
 
 COUNTS_OF_FEW = (1, 2, 5, *COUNTS)
-"""Questions that are learned where it is asked what few of them count."""
+"""The numbers of learned questions for fitting the effect of few statements."""
 
 PSEUDO_COUNTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""Of which the weights of few statements are two."""
+"""The values to try for the two weights of few statements."""
 
 ODDS = tuple(2.0**power for power in range(14))
-"""Of which one says how far what is told is heeded."""
+"""The values to try for the weight of learned facts in the confidence."""
 
 DRAWS = 2
 ASKED = 40
-"""Questions that are asked with each draw."""
+"""The number of questions asked with each draw."""
 
 _PAIRS = np.array(sorted(product(PSEUDO_COUNTS, PSEUDO_COUNTS), key=lambda pair: (sum(pair), pair)))
 
 _LEAST = 6
-"""Questions of a warehouse from which on some can be learned for the others."""
+"""A warehouse needs at least this many questions, so that some can be learned for the others."""
 
 LIKELY = 40
 _HARDEST = 120
@@ -74,8 +74,8 @@ _START = (0.7, 0.3, 4.0, 4.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A question over an index, with what was learned of so many others (``count``); ``of_names`` where a benchmark's
-    rows are left out, only to fit how sure sets are."""
+    """A question over an index, with the facts learned from ``count`` others. ``of_names``: the benchmark's rows are
+    left out; such questions are used only to fit the confidence."""
 
     data: str
     index: RetrievalIndex
@@ -87,7 +87,7 @@ class Case:
     of_names: bool
 
     def signals(self, weights: Weights) -> tuple[Floats, list[bool]]:
-        """What is learned of the likeliest and of the needed tables, and which are needed."""
+        """The learned features of the likeliest and the needed tables, and which tables are needed."""
         assert self.found.known is not None
         weights = weights.for_question(self.found.facts)
         of_tables = weights.of_learned(SIGNALS)
@@ -97,7 +97,7 @@ class Case:
         return rows[kept], np.isin(kept, self.gold).tolist()
 
     def sets(self, weights: Weights, random: np.random.Generator) -> tuple[Floats, int] | None:
-        """What is learned of the needed set, the hardest others and some more, and which is the needed one."""
+        """The learned features of the needed set, the hardest others and some more, and which one is needed."""
         prepared = among_promising(self.index, self.asked, self.found, weights=weights)
         positions = pool(prepared.problem)
         bit_of = {prepared.tables[position]: bit for bit, position in enumerate(positions.tolist())}
@@ -115,8 +115,8 @@ class Case:
 
 
 def told(case: Case, weights: Weights) -> tuple[float, float, float, bool]:
-    """How like the nearest examples are; how sure ``k="auto"`` is where nothing of what they tell is heeded, and where
-    all is; and whether what it gives is complete."""
+    """The similarity of the nearest examples; the confidence of ``k="auto"`` without and with all learned facts; and
+    whether its set is complete."""
     return _told(case, tuple((name, weight) for name, weight in weights.learned.items() if name not in TOLD))
 
 
@@ -135,8 +135,8 @@ def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, fl
 
 
 def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
-    """Questions of a benchmark with what was learned of others: over all its tables, or those of one warehouse; and
-    where it has rows, once more over the names of all its tables as one database."""
+    """Questions of a benchmark with facts learned from others, over all its tables or those of one warehouse. If it has
+    rows, the questions are added once more over the names of all its tables as one database."""
     data = read_dataset(folder)
     chosen = replace(data, questions=drawn(data.questions, count))
     parts = [chosen]
@@ -176,7 +176,7 @@ def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> 
 
 
 def fit(group: Sequence[Case], weights: Weights) -> Weights:
-    """The shipped weights with those of what was learned, fitted to some questions."""
+    """The shipped weights, with those of learned facts fitted to some questions."""
     every = group
     group = [case for case in group if case.count >= min(COUNTS) and not case.of_names]
     found = replace(weights, learned=dict(zip(SIGNALS, _START, strict=True)))
@@ -198,11 +198,11 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
 
 
 def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
-    """The weights with the pseudo-counts under which the needed sets have the largest share, whatever was learned.
+    """The weights with the pseudo-counts that give the needed sets the highest probability.
 
-    Of each data set by itself the least that are as good as its best, to a standard error; of these the largest, so
-    that on none of them few statements speak against a table. (Where sets without rows are too large anyway, as in
-    Spider 2's warehouses, any reason to make them smaller looks like a gain.)
+    For each data set, the smallest counts are chosen that are within a standard error of its best ones. Of these, the
+    largest are taken, so that few statements are evidence against a table in no data set. (If sets without rows are too
+    large anyway, as in Spider 2's warehouses, any reason to make them smaller looks like a gain.)
     """
     random = np.random.default_rng(SEED)
     plain = replace(weights, learned={name: weight for name, weight in weights.learned.items() if name not in FEW})
@@ -225,15 +225,16 @@ def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
 
 
 def _least_of_best(gain: Floats) -> int:
-    """The first column whose sum is that of the best, to a standard error: shape (cases, columns)."""
+    """The first column whose sum is within a standard error of the best one: shape (cases, columns)."""
     lost = gain - gain[:, [int(gain.sum(axis=0).argmax())]]
     return int(np.flatnonzero(lost.sum(axis=0) >= -np.sqrt((lost**2).sum(axis=0)))[0])
 
 
 def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
-    """The weights with the odds under which it is said best how sure sets are where names are all else that is known.
+    """The weights with the odds that give the best confidence if only names are known otherwise.
 
-    Of each data set by itself the best, and of these the least, so that in none too much is heeded.
+    The best odds are found for each data set, and the smallest of them is taken, so that learned facts are not
+    overrated in any data set.
     """
     by_data: dict[str, list[tuple[float, float, float, bool]]] = defaultdict(list)
     for case in group:
@@ -249,13 +250,13 @@ def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
 
 
 def _heeded(rows: Floats, odds: float) -> Floats:
-    """How sure sets are by the rows of :func:`told`."""
+    """The confidence in sets by the rows of :func:`told`."""
     like, least, most, _ = rows.T
     return np.asarray(least + odds * like / (1 + odds * like) * (most - least))
 
 
 def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:
-    """How well confidence holds where names are all else, by how many questions, or SQL alone, were learned."""
+    """The calibration of the confidence with names only, by the number of learned questions, or of learned SQL."""
     by_count: dict[str, list[Case]] = defaultdict(list)
     for case in group:
         if case.found.known is None or case.found.facts["bare"] <= BARE:
@@ -272,7 +273,7 @@ def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, flo
 
 
 def _shares(group: Sequence[Case]) -> Floats:
-    """What each question counts: a data set as the root of its questions."""
+    """The weight of each question: a data set counts as the square root of its number of questions."""
     names = [case.data for case in group]
     each = np.array([names.count(name) ** -0.5 for name in names])
     return np.asarray(each / each.sum())
@@ -281,14 +282,14 @@ def _shares(group: Sequence[Case]) -> Floats:
 def _softmax_fit(
     parts: Sequence[Floats], goals: Sequence[Sequence[int]], share: Floats, *, apart: bool = False, alike: int = -1
 ) -> Floats:
-    """The weights under which the goals of each part have the largest share of it.
+    """The weights that give the goals of each part the highest probability.
 
     Args:
         parts: the rows of each question.
         goals: which of them are right.
-        share: what each question counts.
-        apart: whether each of several goals stands among those that are none.
-        alike: the column by whose value rows are compared once more with those like the goal; none where negative.
+        share: the weight of each question.
+        apart: whether each of several goals is compared only with rows that are no goals.
+        alike: a column; rows are also compared with those that have the goal's value in it; negative for none.
     """
     problems = []
     for part, right, weight in zip(parts, goals, share.tolist(), strict=True):
@@ -314,7 +315,7 @@ def _softmax_fit(
 
 
 def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> dict[str, dict[str, float]]:
-    """Recall and complete recall by K over the questions of more than one table, with and without what was learned."""
+    """Recall and complete recall by K over questions with several tables, with and without learned facts."""
     found: dict[str, dict[str, float]] = {}
     several = [case for case in group if len(case.gold) > 1 and not case.of_names]
     for name, plain in (("", False), ("plain ", True)):
@@ -336,13 +337,15 @@ def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> di
 @click.command("fit_learned", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @FOLDERS
 @click.option("--questions", type=click.IntRange(min=10), default=300, show_default=True, help="Of each data set.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as of fit.")
-@click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="As -k 5 10.")
-@click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="A weights.json to write them into.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as for fit.")
+@click.option(
+    "-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="The numbers of tables, as -k 5 10."
+)
+@click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="The weights.json to update.")
 @click.option(
     "--only",
     type=click.Choice(["few", "told"]),
-    help="Fit only what few statements count, or only how far what is told is heeded, beside the shipped weights.",
+    help="Fit only the effect of few statements, or only the effect on the confidence; keep the other shipped weights.",
 )
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
@@ -354,13 +357,13 @@ def command(
     only: str | None,
     output: Any,
 ) -> None:
-    """Fit the weights of what was learned from statements, and report them on data that they were not fitted on.
+    """Fit the weights of facts learned from statements, and measure them on data that they were not fitted on.
 
     Example: python -m tag_bench fit_learned --data spider bird spider_train --weights tagframe/retrieval/weights.json
     """
     encoder = get_embedder()
     if encoder is None:
-        raise click.ClickException("questions are compared by an embedder, and there is none")
+        raise click.ClickException("an embedder is needed to compare questions, and there is none")
     embedder = KeptEmbedder(encoder, Kept(cache))
     every = {folder.resolve().name: list(cases(folder, questions, embedder)) for folder in folders}
     embedder.save()

@@ -1,15 +1,14 @@
-"""``tag_bench fit_names``: fits the weights that are used where names are all that is known of most tables.
+"""``tag_bench fit_names``: fits the weights for corpora of which mostly only names are known.
 
-Without rows, evidence differs: what values say is gone, and what names say is all there is. So both stages of the
-default method are fitted once more, on questions that are asked of names alone: over the tables of all benchmarks
-(:func:`tag_bench.fit_examples.read_names`), over benchmarks that have no rows, and in worlds that are as warehouses are
-(:mod:`tag_bench.fit_worlds`). A benchmark of one database only teaches its ways, so that none of that kind is among
-what the stages are fitted on.
+Without rows there is no evidence from values, only from names. So both stages of the default method are fitted again,
+on questions over names only: over the tables of all benchmarks (:func:`tag_bench.fit_examples.read_names`), over
+benchmarks without rows, and over synthetic warehouses (:mod:`tag_bench.fit_worlds`). Benchmarks with a single database
+are not used for the stages, because the fit would adapt to that database.
 
-How sure a set is in one large database is fitted beside that. There are few warehouses to fit on and no two are alike,
-so that few coefficients are fitted, each of which can count one way only. Benchmarks of small databases ask mostly for
-one or two tables, warehouses for more, and a posterior hardly knows how many are needed: questions count by how many
-(:data:`NEEDED`). The honest figures are those of ``left_out``: by what was fitted on the other data sets.
+The confidence in a set over one large database is fitted separately. There are few warehouses, and they differ a lot,
+so only few coefficients are fitted, each with a fixed sign. Benchmarks of small databases mostly need one or two
+tables, warehouses need more, and the posterior hardly shows how many are needed. So questions are weighted by the
+number of needed tables (:data:`NEEDED`). The out-of-sample figures are ``left_out``: fitted on the other data sets.
 """
 
 from __future__ import annotations
@@ -36,31 +35,31 @@ from tagframe.retrieval.methods.weights import Weights, read_weights
 from tagframe.retrieval.problem import Floats
 
 SEEN = {"log_tables": (0.0, None), "words": (None, 1.0), "known": (None, 1.0), "entropy": (0.0, None)}
-"""The facts by which it is told whether any database was like one, and the end at which they are of no trouble."""
+"""The facts that show whether the fit has seen a similar database, each with the end of its range that is safe."""
 
 NEEDED = (0.1, 0.225, 0.225, 0.225, 0.225)
-"""The share of all weight of the questions of each data set that need 1, 2, 3, 4, and 5 tables or more."""
+"""In each data set, the share of the weight for questions that need 1, 2, 3, 4, and 5 or more tables."""
 
 SLACK = 0.1
-"""How far outside of what was seen a fact is taken to be like it, as a share of the range."""
+"""A fact counts as seen up to this share of the range outside of the seen values."""
 
 PENALTY = np.where([name == "one" for name in NAMES], 0.0, 1e-2)
 
 FEW = 15
-"""As many questions of a data set that need so many tables count half of what many of them do."""
+"""Questions of a data set that need the same number of tables have half of their full weight if there are this many."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A question, and what ``k="auto"`` gave for it.
+    """A question, and the result of ``k="auto"`` for it.
 
     Attributes:
         data: the benchmark's name.
-        world: the variant, and of one that is made its kind.
+        world: the variant, and the kind of a synthetic warehouse.
         facts: of the question, with :func:`~tagframe.retrieval.methods.confidence.doubts`.
         features: of the set, shape (len(NAMES),).
-        is_complete: whether all that is needed was given.
-        needed: how many tables are.
+        is_complete: whether the set has all needed tables.
+        needed: the number of needed tables.
     """
 
     data: str
@@ -72,7 +71,7 @@ class Asked:
 
     @classmethod
     def of(cls, one: Judged, complete: Mapping[str, float]) -> Asked:
-        """The question by the weights of the chance that a set is complete."""
+        """The question, scored with the weights of the chance that a set is complete."""
         example, weights = one.example, replace(one.weights, complete=complete)
         chosen = fitted(one.problem, None, weights, one.known).indices
         facts = {**one.problem.facts, **doubts(one.problem, one.known)}
@@ -89,12 +88,12 @@ class Asked:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is asked in one large database."""
+        """Whether it is asked over one large database."""
         return self.facts["bare"] > BARE
 
 
 def fit_alone(examples: Sequence[Example], known: Weights) -> Weights:
-    """Both stages; what no example has anything of weighs what it does elsewhere."""
+    """Fit both stages; features that occur in no example keep their general weights."""
     databases: dict[str, set[str]] = defaultdict(set)
     for one in examples:
         if one.variant != "made":
@@ -108,7 +107,7 @@ def _filled(found: Mapping[str, float], elsewhere: Mapping[str, float]) -> dict[
 
 
 def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
-    """The weights with how sure a set is, by questions that they were not fitted on."""
+    """The weights with a fitted confidence, from questions that the stages were not fitted on."""
     complete, _ = fit_confidence(judged)
     asked = [one for each in judged for one in [Asked.of(each, complete)] if one.is_large]
     if not asked:
@@ -122,7 +121,7 @@ def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
 
 
 def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
-    """What the chance is brought down by; benchmarks of which all large databases are made count as one together."""
+    """The coefficients of facts that lower the chance; benchmarks with only synthetic large databases count as one."""
     needed = [min(one.needed, len(NEEDED)) for one in asked]
     count = Counter((one.data, number) for one, number in zip(asked, needed, strict=True))
     real = {one.data for one in asked if one.world == "own"}
@@ -136,7 +135,7 @@ def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
 
 
 def _spread(asked: Sequence[Asked]) -> float:
-    """How far the log odds of a complete set are off in a data set that was left out, as a rule."""
+    """The typical error of the log odds of a complete set in a data set that was left out."""
     off = []
     for name in sorted({one.data for one in asked}):
         mine, others = ([one for one in asked if (one.data == name) is is_mine] for is_mine in (True, False))
@@ -149,7 +148,7 @@ def _spread(asked: Sequence[Asked]) -> float:
 
 
 def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> dict[str, list[Example]]:
-    """The questions that are asked of names alone, by benchmark."""
+    """The questions over names only, by benchmark."""
     found: dict[str, list[Example]] = defaultdict(list)
     for folder in folders:
         name = folder.resolve().name
@@ -166,16 +165,16 @@ def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> 
 @click.command("fit_names", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @FOLDERS
 @click.option("--questions", type=click.IntRange(min=2), default=300, show_default=True, help="Of each data set.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder, as of fit.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A cache folder, as for fit.")
 @click.option(
     "--weights",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
-    help="A weights.json, which they are written into.",
+    help="The weights.json to update.",
 )
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path, output: Any) -> None:
-    """Fit what is chosen, and how surely, where names are all that is known; report it on data it was not fitted on.
+    """Fit the choice of tables and its confidence for names only; measure both on data that they were not fitted on.
 
     Example: python -m tag_bench fit_names --data spider bird fiben spider2 --weights tagframe/retrieval/weights.json
     """
@@ -207,7 +206,7 @@ def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weigh
 
 
 def by_world(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """The questions by the kind of world that they are asked in, which is the variant where it is not made."""
+    """The questions by variant, or by the kind of synthetic warehouse."""
     found: dict[str, list[Judged]] = defaultdict(list)
     for one in judged:
         found[_world(one.example)].append(one)

@@ -19,17 +19,17 @@ from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.signals import SIGNALS
 
 TABLE_PENALTY, SET_PENALTY = 1e-2, 1e-3
-"""What the squares of the weights of the first and of the second stage cost, per standard deviation. The first is held
-back more: with less, what helps on the databases of the fit costs on others. Sets that are held back as much cover too
-little of a question in worlds that no fit has seen (FIBEN's)."""
+"""The L2 penalties of the first and of the second stage, per standard deviation. The first is stronger: with less, a
+gain on the databases of the fit is a loss on others. The second is weaker: with more, sets cover too little of a
+question in data unlike that of the fit (FIBEN)."""
 
 _SOME_PENALTY = 1e-3  # logistic regressions have few weights and many rows
 
 SET_POOL = 10
-"""Tables that the sets are made of which the second stage is fitted on."""
+"""The number of tables for the sets of the second stage."""
 
 SETS = 160
-"""Sets of a question that the second stage is fitted on: the needed one, the hardest others, and some at random."""
+"""The number of sets per question for the second stage: the needed one, the hardest others, and some at random."""
 
 RANDOM_SETS = 40
 _ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
@@ -39,21 +39,21 @@ _Step = tuple[float, Floats]
 
 
 def minimised(step: Any, size: int, bounds: Sequence[tuple[float, float]] | None = None) -> Floats:
-    """The minimum of a smooth convex function that gives its value and gradient (L-BFGS), within some bounds."""
+    """The minimum of a smooth convex function, which gives its value and gradient, within bounds (L-BFGS)."""
     options = {"maxiter": 300}
     result = optimize.minimize(step, np.zeros(size), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(result.x, dtype=np.float64)
 
 
 def shares(group: Sequence[Example]) -> Floats:
-    """The weight of each question, all together 1: a benchmark counts as the root of its questions."""
+    """The weight of each question; the sum is 1, and a benchmark counts as the square root of its questions."""
     count = Counter((example.data, example.variant) for example in group)
     given = np.array([one.weight / count[one.data, one.variant] ** 0.5 for one in group])
     return np.asarray(given / max(float(given.sum()), 1e-300))
 
 
 def fit_tables(group: Sequence[Example]) -> dict[str, float]:
-    """The first stage: every needed table among those that are not needed."""
+    """The first stage: every needed table against the tables that are not needed."""
     known = [example for example in group if example.gold]
     weight = shares(known)
     counts = np.array([len(example.ids) for example in known])
@@ -80,9 +80,10 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
 
 
 def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
-    """The second stage: the needed set among all small ones, and once more among those of its size.
+    """The second stage: the needed set against all small sets, and again against those of its size.
 
-    The first says how many tables are needed, the second which: where a user gives k, only that counts.
+    The first comparison fits how many tables are needed, the second which ones. If a user gives k, only the second
+    matters.
     """
     random = np.random.default_rng(SEED)
     parts, needed, kept = [], [], []
@@ -119,7 +120,7 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
 def _sets_of(
     example: Example, weights: Weights, random: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], int] | None:
-    """The features of the needed set, the hardest and some others, and which is the needed one."""
+    """The features of the needed set, the hardest others and some more, and which one is needed."""
     positions, problem = example.scored(weights, SET_POOL)
     held = positions.tolist()
     if not example.gold or not set(example.gold) <= set(held):
@@ -150,15 +151,15 @@ def fit_logistic(
     one_way: Mapping[str, int] | None = None,
     fixed: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """Logistic regression, held back by the squares of the weights.
+    """Logistic regression with an L2 penalty.
 
     Args:
         features: shape (n, len(names)).
         truth, weight: shape (n,).
         names: of the features.
-        penalty: what the squares cost, per standard deviation: each of them, or all alike.
-        one_way: the sign of weights that can have no other, by name.
-        fixed: weights that stay, by name.
+        penalty: the L2 penalty per standard deviation, for each weight or for all.
+        one_way: the fixed sign of some weights, by name.
+        fixed: weights that are not fitted, by name.
     """
     fixed = fixed or {}
     stays = features @ np.array([fixed.get(name, 0.0) for name in names])

@@ -1,7 +1,7 @@
-"""Worlds for ``tag_bench fit_names`` that are as warehouses are: one large database, of which only names are known.
+"""Synthetic warehouses for ``tag_bench fit_names``: one large database of which only names are known.
 
-Databases of a benchmark, drawn at random, are put together as one (:data:`KINDS`), under the names that the data has or
-such as warehouses have (:data:`HABITS`).
+Randomly drawn databases of a benchmark are combined into one (:data:`KINDS`), with their own names or with names as in
+warehouses (:data:`HABITS`).
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 
 WIDEST = 1_300
-"""Columns of a database of Spider 2 beyond which it is left out: a few hold most of all columns, and few questions."""
+"""Databases of Spider 2 with more columns are left out: a few have most of all columns, but few questions."""
 
 SMALLEST, LARGEST = 40, 400
-"""Tables of a world that is put together of several databases."""
+"""The number of tables of a synthetic warehouse."""
 
 ASKED = 25
-"""Questions of such a world."""
+"""The number of questions of a synthetic warehouse."""
 
 KINDS = ("whole", "pairs", "apart", "unlinked")
-"""Of worlds: with tables as they are; so with two questions asked as one; with each table taken apart into several, as
-where all is normalised; and so with keys that no name tells."""
+"""The kinds of synthetic warehouses: tables as they are; the same with two questions combined into one; each table
+split into several, as in a normalised schema; and the same with keys that names do not show."""
 
 _RELATIONS = ("refers", "belongs", "has", "is", "holds", "relates")
 
 _PART = 3
-"""Columns beside the key of a table that was taken apart."""
+"""The number of columns, besides the key, of each part of a split table."""
 
 _VOWELS = "aeiou"
 _WHOLE = 3
-"""Letters of a word up to which it is not shortened."""
+"""Words with at most this many letters are not shortened."""
 
 
 def read_worlds(folder: Path, cache: Path | None = None) -> list[Example]:
-    """The questions of a benchmark asked in worlds that are made of its databases (:func:`made`).
+    """The questions of a benchmark over synthetic warehouses of its databases (:func:`made`).
 
     Args:
         folder: as for :func:`tag_bench.data.read_dataset`.
         cache: as for :func:`tag_bench.fit_examples.read_examples`.
 
     Returns:
-        Examples of the variant "made", of which the question's database says in which world it is asked.
+        Examples of the variant "made"; the question's database is the name of the synthetic warehouse.
     """
     data = read_dataset(folder)
     return Maker.of(cache).examples(data.name, "made", list(made(data)), ASKED, OF_NAMES, None)
@@ -64,9 +64,9 @@ def _width(data: Dataset) -> int:
 
 
 def made(data: Dataset) -> Iterator[Dataset]:
-    """Worlds of a benchmark by each of :data:`HABITS`.
+    """Synthetic warehouses of a benchmark, with each of :data:`HABITS`.
 
-    Of data with rows there is one of each of :data:`KINDS`; elsewhere tables are as they are.
+    For data with rows there is one of each of :data:`KINDS`; for other data tables are kept as they are.
     """
     databases = sorted({table.database for table in data.corpus.profiles})
     narrow = [name for name in databases if _width(data.of(name)) <= WIDEST]
@@ -109,7 +109,7 @@ def _world(data: Dataset, databases: Sequence[str], habit: Habit, kind: str, num
 
 
 def _pairs(questions: Sequence[Question], seed: int) -> list[Question]:
-    """Each question together with another one of its database."""
+    """Each question combined with another one of its database."""
     by_database: dict[str, list[Question]] = defaultdict(list)
     for question in questions:
         by_database[question.database].append(question)
@@ -129,7 +129,7 @@ def _parts_of(table: TableProfile) -> int:
 
 
 def apart(table: TableProfile) -> list[TableProfile]:
-    """Tables of a few columns each, all with the first column, which is taken for the key."""
+    """Split a table into tables of a few columns; all have the first column, which is assumed to be the key."""
     key, *others = table.columns
     if _parts_of(table) == 1:
         return [table]
@@ -146,7 +146,7 @@ def apart(table: TableProfile) -> list[TableProfile]:
 
 
 def _unlinked(tables: Sequence[TableProfile]) -> list[TableProfile]:
-    """The tables with columns that are called alike in several of them called after some relation."""
+    """The tables, with shared column names replaced by names of relations."""
     count = Counter((table.database, column.name.lower()) for table in tables for column in table.columns)
 
     def called(table: TableProfile, column: ColumnProfile) -> ColumnProfile:
@@ -160,7 +160,7 @@ def _unlinked(tables: Sequence[TableProfile]) -> list[TableProfile]:
 
 
 def _needed(tables: Iterable[TableProfile], question: Question) -> Iterator[str]:
-    """The parts of the gold tables whose columns the SQL names; the first one where it names none."""
+    """The parts of the gold tables whose columns the SQL names; the first part if it names none."""
     said = set(re.findall(r"\w+", question.sql.lower()))
     for table in tables:
         if table.id.lower() in question.gold:
@@ -176,12 +176,12 @@ def _needed(tables: Iterable[TableProfile], question: Question) -> Iterator[str]
 
 @dataclass(frozen=True)
 class Habit:
-    """How a warehouse calls its tables and columns.
+    """How a warehouse names its tables and columns.
 
     Attributes:
-        short: what becomes of a word.
+        short: how a word is shortened.
         prefix: whether columns begin with some letters of their table's name, and tables with a number.
-        coded: whether a table has a number and no other name.
+        coded: whether a table is named only by a number.
     """
 
     short: Callable[[str], str]
@@ -189,7 +189,7 @@ class Habit:
     coded: bool = False
 
     def of(self, table: TableProfile, number: int) -> TableProfile:
-        """The table as the warehouse calls it, without descriptions and samples."""
+        """The table with the warehouse's names, without descriptions and samples."""
         name = self._name(table.name)
         start = name.replace("_", "")[:3] + "_" if self.prefix else ""
         if self.coded:
@@ -220,7 +220,7 @@ def _consonants(word: str) -> str:
 
 
 def _mixed(word: str) -> str:
-    """Each word the same way everywhere."""
+    """The short form of each word, the same everywhere."""
     way = hashlib.md5(word.encode(), usedforsecurity=False).digest()[0] % 4
     if len(word) <= _WHOLE or way == 0:
         return word
@@ -233,4 +233,4 @@ HABITS = (
     Habit(str), Habit(_mixed), Habit(_consonants), Habit(_mixed, prefix=True), Habit(str, prefix=True),
     Habit(_first_letters), Habit(str, coded=True), Habit(_mixed, coded=True),
 )  # fmt: skip
-"""Ways to call things, from what the data has to what nobody can read."""
+"""Naming styles, from the names of the data to unreadable ones."""

@@ -1,4 +1,4 @@
-"""The joins of a gold SQL statement: which tables it reads, and which of their columns it makes equal."""
+"""The joins of a gold SQL statement: its tables, and the columns that it makes equal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JoinBlock:
     """The FROM … JOIN of one SELECT.
 
     Attributes:
-        tables: lower case, as they are joined.
+        tables: lower case, in the order of the joins.
         rows_sql: a statement that gives the row numbers of each table in the joined rows, in the same order.
     """
 
@@ -31,15 +31,15 @@ class JoinBlock:
 
 @dataclass(frozen=True)
 class GoldJoins:
-    """What a statement joins.
+    """The joins of a statement.
 
     Attributes:
         tables: all that it reads, lower case.
         classes: the sets of columns that it makes equal across tables.
-        kind: "joined" where a predicate of ON or WHERE links tables, "subquery" where only IN (SELECT …) or
-            = (SELECT …) do, "set operation" where only UNION, INTERSECT or EXCEPT do.
+        kind: "joined" if a predicate of ON or WHERE links tables, "subquery" if only IN (SELECT …) or = (SELECT …) do,
+            "set operation" if only UNION, INTERSECT or EXCEPT do.
         twice: whether one FROM names a table twice.
-        blocks: each plain SELECT that joins two tables or more in its own FROM.
+        blocks: each plain SELECT with two or more tables in its own FROM.
     """
 
     tables: frozenset[str]
@@ -50,7 +50,7 @@ class GoldJoins:
 
 
 def classes_of(pairs: list[tuple[Column, Column]]) -> frozenset[frozenset[Column]]:
-    """The sets of columns that are equal when each pair is."""
+    """The sets of columns that are equal if each pair is."""
     groups: list[set[Column]] = []
     for one, other in pairs:
         touching = [group for group in groups if one in group or other in group]
@@ -60,7 +60,7 @@ def classes_of(pairs: list[tuple[Column, Column]]) -> frozenset[frozenset[Column
 
 
 class _Block:
-    """One SELECT with the tables of its FROM, and the SELECT around it."""
+    """One SELECT with the tables of its FROM, and the enclosing SELECT."""
 
     def __init__(
         self, select: exp.Select, schema: Schema, outer: _Block | None, named: Mapping[str, exp.Select] | None = None
@@ -88,7 +88,7 @@ class _Block:
                 self.derived[item.alias_or_name.lower()] = _Block(item.this, schema, outer, self.named)
 
     def resolve(self, column: Any) -> Column | None:
-        """The table and column that a column expression means."""
+        """The table and column of a column expression."""
         from sqlglot import exp
 
         if isinstance(column, exp.Paren):
@@ -112,7 +112,7 @@ class _Block:
         return self.outer.resolve(column) if self.outer is not None else None
 
     def projected(self, name: str | None = None) -> Column | None:
-        """The column that the SELECT gives under ``name``, or its first."""
+        """The column of the SELECT with this ``name``, or its first."""
         for item in self.select.expressions:
             if name is None or item.alias_or_name.lower() == name:
                 return self.resolve(item.unalias())
@@ -146,7 +146,7 @@ def _selects(query: Any) -> list[Any]:
 
 
 def _join_block(block: _Block) -> JoinBlock:
-    """The SELECT's FROM with its joins; where a join has no ON, with the predicates of WHERE that link tables."""
+    """The SELECT's FROM with its joins; if a join has no ON, with the predicates of WHERE that link tables."""
     from sqlglot import exp
 
     select = block.select

@@ -1,6 +1,6 @@
-"""``tag_bench joins``: keys, plans and merges against the keys that databases declare and the joins of gold SQL.
+"""``tag_bench joins``: inferred keys, plans and merges, compared with declared keys and the joins of gold SQL.
 
-No declared key is read by what is measured, nor anything derived from them.
+The measured code sees no declared keys, and nothing derived from them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_cases(folder: Path, databases: Sequence[Database]) -> list[Case]:
 
 
 def cross_database_percent(databases: Sequence[Database]) -> float:
-    """The share of pairs of tables of different databases that a key links, in percent."""
+    """The share of table pairs from different databases that a key links, in percent."""
     tables = [table for database in databases for table in database.tables]
     linked = {
         key.tables
@@ -77,9 +77,9 @@ def cross_database_percent(databases: Sequence[Database]) -> float:
 def plan_outcomes(
     cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
 ) -> list[tuple[Case, Counter[str]]]:
-    """For each question whether the plans over its tables make the same columns equal as its gold SQL does.
+    """For each question, whether the plans over its tables make the same columns equal as its gold SQL.
 
-    Left out are questions whose SQL reads a table twice: a plan has each table once.
+    Questions whose SQL reads a table twice are left out, because a plan has each table once.
     """
     by_name = {database.name: database for database in databases}
     found = []
@@ -141,9 +141,9 @@ def _classes(plan: JoinPlan | None) -> frozenset[frozenset[Column]] | None:
 def merge_outcomes(
     cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
 ) -> list[tuple[Case, Counter[str]]]:
-    """For each question whether the inner merge holds every row of the gold SQL's own joins.
+    """For each question, whether the inner merge contains every row of the gold SQL's joins.
 
-    A row is the numbers of the rows that it is made of, which says more than its cells do. The plan is the one made
+    Rows are compared by the numbers of their source rows, which is stricter than comparing cells. The plan is made
     with the question.
     """
     by_name = {database.name: database for database in databases}
@@ -186,7 +186,7 @@ def merge_outcomes(
 
 
 def merge_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any]:
-    """The share of questions whose rows are all held, in percent. A refusal counts as a miss."""
+    """The share of questions whose rows are all contained, in percent. A refusal counts as a miss."""
     counts: Counter[str] = Counter()
     for _, outcome in outcomes:
         counts.update(outcome)
@@ -242,7 +242,7 @@ def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
 
 
 def _holds(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> bool:
-    """Whether every gold row is among the merged rows, as often as it is there."""
+    """Whether the merged rows contain every gold row, as often as the gold SQL gives it."""
     if gold.empty:
         return True
     have = rows[list(tables)].value_counts()
@@ -251,7 +251,7 @@ def _holds(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> boo
 
 
 def lake_cost(tables: int) -> dict[str, Any]:
-    """Key inference over a synthetic lake: what it costs, and whether it is right."""
+    """Key inference over a synthetic lake: its cost and its quality."""
     lake = synthetic_lake(tables)
     started = time.perf_counter()
     found = {(key.left, key.right) for key in infer_key_pairs(lake.tables)}
@@ -278,7 +278,7 @@ def lake_cost(tables: int) -> dict[str, Any]:
     type=click.IntRange(min=0),
     default=1000,
     show_default=True,
-    help="Of a synthetic lake; 0 for none.",
+    help="The number of tables of a synthetic lake; 0 for none.",
 )
 @click.option(
     "--small-frames",
@@ -286,14 +286,16 @@ def lake_cost(tables: int) -> dict[str, Any]:
     type=click.IntRange(min=0),
     default=400,
     show_default=True,
-    help="Pairs of unrelated tables of which a few rows are merged; 0 for none, and no few rows of related ones.",
+    help="The number of pairs of unrelated tables for merges of a few rows; 0 leaves these merges out.",
 )
-@click.option("--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the fact.")
+@click.option(
+    "--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Rows of the fact table."
+)
 @click.option(
     "--perturb",
     type=click.Choice([*DISTURBANCES]),
     multiple=True,
-    help="Measure only merges of two tables that were disturbed so; may be given again.",
+    help="Measure only merges of two tables with this perturbation; may be repeated.",
 )
 @click.option("--half", help="With --perturb: only the databases of this half of halves.json.")
 def command(

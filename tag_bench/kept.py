@@ -1,5 +1,4 @@
-"""What is costly to make and seldom changes, kept in a folder of the user's choice: vectors of texts, evidence of
-questions."""
+"""A cache folder for slow results that seldom change: vectors of texts, evidence of questions."""
 
 from __future__ import annotations
 
@@ -19,14 +18,14 @@ from tagframe.embed import Embedder, TextVectors, encode_words, vocabulary
 T = TypeVar("T")
 
 AT_ONCE = 4096
-"""New texts after which all are kept."""
+"""Vectors are stored after this many new texts."""
 
 
 class Kept:
-    """A folder of pickles; whoever may write there is trusted, as with any pickle.
+    """A folder of pickles; everybody who may write there must be trusted, as with any pickle.
 
     Args:
-        folder: made where it is missing; None keeps nothing.
+        folder: created if it is missing; None stores nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -35,12 +34,12 @@ class Kept:
             folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, name: str, state: str, make: Callable[[], T]) -> T:
-        """What was kept under a name in this state, else what ``make`` gives, kept in place of it."""
+        """The stored value of a name in this state, else the new value of ``make``, which replaces it."""
         if self._folder is None:
             return make()
         path = self._folder / f"{name}.pickle"
         if path.is_file():
-            # A pickle that was written by another version, or not to its end, may fail in any way.
+            # A pickle of another version, or an incomplete one, may fail in any way.
             with suppress(Exception), path.open("rb") as opened:
                 if pickle.load(opened) == state:
                     found: T = pickle.load(opened)
@@ -50,7 +49,7 @@ class Kept:
         return made
 
     def put(self, name: str, state: str, value: Any) -> None:
-        """Keep a value: the whole of it, or what was there before."""
+        """Store a value atomically: on failure the previous value is kept."""
         if self._folder is None:
             return
         part = self._folder / f"{name}.part"
@@ -61,11 +60,11 @@ class Kept:
 
 
 class KeptEmbedder:
-    """An embedder that asks another one only for what it has not kept.
+    """An embedder that stores vectors, and asks another embedder only for missing ones.
 
     Args:
-        embedder: the other one.
-        kept: where.
+        embedder: the other embedder.
+        kept: the store.
     """
 
     def __init__(self, embedder: Embedder, kept: Kept) -> None:
@@ -101,7 +100,7 @@ class KeptEmbedder:
         return vocabulary(self._embedder)
 
     def save(self) -> None:
-        """Keep what came since the last time."""
+        """Store the vectors since the last call."""
         if self._saved != (len(self._texts), len(self._words)):
             self._saved = len(self._texts), len(self._words)
             self._kept.put("vectors", self.name, self._texts)
@@ -109,7 +108,7 @@ class KeptEmbedder:
 
 
 def code_state(*names: str) -> str:
-    """Changes with the modules and folders of these names, seen from the folder that holds ``tagframe``."""
+    """A digest of the modules and folders with these names, relative to the folder that contains ``tagframe``."""
     root = Path(tagframe.__file__).parent.parent
     files = [file for name in names for file in ([root / name] if name.endswith(".py") else (root / name).glob("*.py"))]
     return hashlib.md5(b"\n".join(file.read_bytes() for file in sorted(files)), usedforsecurity=False).hexdigest()

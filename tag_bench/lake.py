@@ -1,4 +1,4 @@
-"""A synthetic lake: profiles of many tables with known keys, as large as wanted, made in seconds."""
+"""A synthetic lake: profiles of many tables with known keys, of any size, made in seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions of a benchmark with their SQL, as a corpus learns them, for other questions of it."""
+"""Questions of a benchmark that are learned with their SQL, to be used for its other questions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tagframe.retrieval.question import Question as Asked
 from tagframe.retrieval.signals import Evidence
 
 NEAR = 0.95
-"""The cosine above which a question is left out where its near-duplicate is asked."""
+"""A learned question is left out if its cosine similarity to the asked question is higher."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
     """Some questions that were learned with their SQL.
 
-    What is learned of keys is left out: the joins of a near-duplicate would be among them.
+    Learned keys are left out, because they would contain the joins of near-duplicates.
 
     Attributes:
         index: of the data's tables.
         questions: that were learned.
-        known: what is known by them.
+        known: the facts learned from them.
     """
 
     index: RetrievalIndex
@@ -49,7 +49,7 @@ class Lesson:
         asked: bool = True,
         shuffled: bool = False,
     ) -> Lesson | None:
-        """So many questions of the data, drawn at random; without ``asked`` their SQL alone. None where none is told.
+        """Random questions of the data; without ``asked``, only their SQL. None if ``count`` is 0.
 
         Args:
             data: the benchmark.
@@ -57,8 +57,8 @@ class Lesson:
             count: of questions.
             seed: of the draw.
             vectors: of questions that were learned before.
-            asked: whether the questions are known, and not their SQL alone.
-            shuffled: whether each has the SQL of another one.
+            asked: whether the questions are learned, too, and not only their SQL.
+            shuffled: whether each question gets the SQL of another one.
         """
         ids = {table.id.lower(): table.id for table in index.tables}
         fit = [one for one in data.questions if one.gold and one.gold <= ids.keys()]
@@ -84,7 +84,7 @@ class Lesson:
         return np.asarray(self.index.embedder.encode([one.text for one in self.questions]), dtype=np.float64)
 
     def told(self, found: Evidence, question: Question, asked: Asked) -> Evidence:
-        """The evidence for a question with what the others say of it."""
+        """The evidence for a question, with the facts learned from the others."""
         vector = self.index.vector(asked)
         near = np.zeros(len(self.questions)) if vector is None else self._vectors @ vector
         sql = without_literals(question.sql) if question.sql else None

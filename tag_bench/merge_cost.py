@@ -1,4 +1,4 @@
-"""What a merge costs beside plain ``pandas.merge`` of the same plan, and inside a SQLite file: time and memory."""
+"""Time and memory of a merge, compared with plain ``pandas.merge`` of the same plan, and inside a SQLite file."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _REPEATS = 5
 
 
 def merge_ratio(rows: int) -> dict[str, float]:
-    """Our time and peak memory over plain pandas', for a fact of ``rows`` rows and three dimensions.
+    """Our time and peak memory relative to plain pandas, for a fact of ``rows`` rows and three dimensions.
 
-    "clean": integer keys. "coerced": the fact's keys are zero-padded text, the dimensions' are integers; plain pandas
-    merges the keys after the user's own conversion, which is counted. "memory" is of the clean merge.
+    "clean": integer keys. "coerced": the fact's keys are zero-padded text, those of the dimensions are integers; for
+    plain pandas, the user converts the keys first, which is included in its time. "memory" is of the clean merge.
     """
     clean, padded = _frames(rows, padded=False), _frames(rows, padded=True)
     plan = _plan(clean)
@@ -57,7 +57,7 @@ def merge_ratio(rows: int) -> dict[str, float]:
 def push_down(rows: int) -> dict[str, dict[str, Any]]:
     """Ten rows, and the rows of one customer, of a join of a SQLite file: by SQLite, and by pandas from whole columns.
 
-    Seconds are medians; megabytes are the peak of Python's own memory, which SQLite's is not part of.
+    Seconds are medians; megabytes are the peak of Python's memory, without SQLite's.
     """
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:

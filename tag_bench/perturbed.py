@@ -1,8 +1,8 @@
-"""Databases as they might have been: names shortened or prefixed, rows drawn or gone, for keys that nobody tuned on.
+"""Perturbed databases, with shortened or prefixed names and fewer rows, to test keys on unseen names.
 
-What is fitted on databases that were looked at knows their names. Here the columns of declared keys are called
-otherwise, as other schemas call theirs, and tables keep some of their rows only. :data:`DISTURBANCES` are what happens
-to two frames on their way to a merge: columns that number rows, versions, saved indexes.
+A fit on known databases adapts to their names. Here the columns of declared keys are renamed in the style of other
+schemas, and tables keep only some of their rows. :data:`DISTURBANCES` are typical changes of two frames before a merge:
+columns that number rows, versions, saved indexes.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tagframe.engines.base import Chunk, TableShape, quoted
 from tagframe.engines.sqlite.engine import connect_readonly
 
 RENAMED = 0.4
-"""The share of declared keys of which a column is renamed."""
+"""The share of declared keys with a renamed column."""
 EMPTIED = 0.35
 """The share of tables that lose all rows."""
 FEW = 30
 MOST_ROWS = 20_000
-"""Rows of a table that are read at all."""
+"""The most rows that are read of a table."""
 
 _KEY_WORDS = frozenset({"id", "code", "key", "no", "number", "cd"})
 _ROLES = ("main", "src", "dest", "parent", "billing", "lead", "home", "assigned")
 _OTHER = ("owner", "belongs_to", "made_by", "ref", "link", "used_in", "held_at")
 
 Renaming = Callable[[str, str, random.Random], str]
-"""From a column, its table and a source of chance to another name."""
+"""Gives a new name, from a column, its table and a random generator."""
 
 
 def _parts(name: str) -> list[str]:
@@ -62,7 +62,7 @@ RENAMINGS: Mapping[str, Renaming] = {
     "opaque": lambda name, table, chance: f"f{chance.randint(1, 9)}{chance.choice('abcxyz')}",
     "other word": lambda name, table, chance: chance.choice(_OTHER),
 }
-"""By what is done to the name."""
+"""The renamings, by their labels."""
 
 SAMPLES: Mapping[str, Callable[[pd.DataFrame, random.Random], pd.DataFrame]] = {
     "a tenth gone": lambda rows, chance: rows.sample(frac=0.9, random_state=chance.randrange(2**31)),
@@ -70,11 +70,11 @@ SAMPLES: Mapping[str, Callable[[pd.DataFrame, random.Random], pd.DataFrame]] = {
     "few rows": lambda rows, chance: rows.sample(min(FEW, len(rows)), random_state=chance.randrange(2**31)),
     "some tables empty": lambda rows, chance: rows.head(0 if chance.random() < EMPTIED else len(rows)),
 }
-"""By what is done to the rows of each table."""
+"""The changes of the rows of each table, by their labels."""
 
 Disturbance = Callable[[pd.DataFrame, pd.DataFrame, tuple[str, str], str, random.Random], list[pd.DataFrame] | None]
-"""From the referencing and the referenced frame, their key columns, what the second is called, and a source of chance
-to the frames disturbed; None where they cannot be so."""
+"""Gives the changed frames, from the referencing and the referenced frame, their key columns, the name of the second,
+and a random generator; None if the change is not possible."""
 
 _SAVED = ("Unnamed: 0", "index", "row", "rownum", "row_id", "idx", "seq", "record_id", "obs")
 
@@ -84,7 +84,7 @@ def _shuffled(frame: pd.DataFrame, chance: random.Random) -> pd.DataFrame:
 
 
 def _numbered(frame: pd.DataFrame, name: str, first: int = 1) -> pd.DataFrame | None:
-    """With a column in front that counts the rows; None where there is one of the name."""
+    """The frame with a first column that counts the rows; None if a column of that name exists."""
     if name.casefold() in {str(column).casefold() for column in frame}:
         return None
     counted = frame.copy()
@@ -147,14 +147,14 @@ DISTURBANCES: Mapping[str, Mapping[str, Disturbance]] = {
     "drop-columns": {"half of the columns dropped": _columns_dropped},
     "shuffle-columns": {"columns shuffled": _columns_shuffled},
 }
-"""By kind, and by what is done."""
+"""The perturbations, by kind and label."""
 
 HARD = ("opaque", "other word", "half gone")
-"""What leaves so little that no reader would be sure: the beginnings of what was done."""
+"""Prefixes of the labels of changes after which even a human reader would not be sure."""
 
 
 def perturbations(database: Database) -> Iterator[tuple[str, Database]]:
-    """The database in each other form, and what was done to it; the same for the same database."""
+    """The variants of the database, with the label of each; always the same for the same database."""
     for kind, renaming in RENAMINGS.items():
         for side, which in enumerate(("referencing", "referenced")):
             yield (
@@ -167,7 +167,7 @@ def perturbations(database: Database) -> Iterator[tuple[str, Database]]:
 
 
 def _renamed(database: Database, renaming: Renaming, side: int, chance: random.Random) -> Database:
-    """Columns of some declared keys called otherwise: the side (0 or 1) of which values repeat more, or less."""
+    """New names for columns of some declared keys, on the side (0 or 1) whose values repeat more, or less."""
     uniqueness = {_id(table, column.name): _unique(table, column.name) for table in database.tables
                   for column in table.columns}  # fmt: skip
     chosen: set[str] = set()

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, from the binaries that the wheel ``pgserver`` carries, or from the system's."""
+"""A temporary PostgreSQL server, from the binaries in the wheel ``pgserver``, or from the system's."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def binaries() -> Path:
     """The folder of ``initdb`` and ``postgres``.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such folder.
     """
-    # The package itself is not imported: it would make folders, and it warns where they cannot be as it likes them.
+    # The package itself is not imported: it would create folders, and warn about their permissions.
     found = importlib.util.find_spec("pgserver")
     folders = [Path(path) / "pginstall" / "bin" for path in (found.submodule_search_locations or ())] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for folder in folders:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
-    raise FileNotFoundError('no PostgreSQL server; pip install "tagframe[test]" brings one')
+    raise FileNotFoundError('no PostgreSQL server; pip install "tagframe[test]" installs one')
 
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """A server on a free port of this machine, stopped and removed after the block.
+    """A server on a free local port, stopped and removed after the block.
 
-    PostgreSQL does not run as root: where this process does, the server runs as ``nobody``.
+    PostgreSQL does not run as root: if this process does, the server runs as ``nobody``.
     """
     folder = Path(tempfile.mkdtemp(prefix="tagframe-postgres-"))
     server = PostgresServer(folder)
@@ -61,7 +61,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 class PostgresServer:
-    """A server whose data are in a folder.
+    """A server with its data in a folder.
 
     Attributes:
         port: on 127.0.0.1.
@@ -77,11 +77,11 @@ class PostgresServer:
         self._bin = _reachable(binaries(), folder, self._who)
 
     def url(self, database: str = "postgres", user: str = OWNER, password: str | None = None) -> str:
-        """What :func:`tagframe.open_corpus` takes."""
+        """The URL for :func:`tagframe.open_corpus`."""
         return f"postgresql://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start it, for the first time or again, and wait until it answers."""
+        """Start or restart it, and wait until it answers."""
         if not self._data.exists():
             secret = self._folder / "password"
             secret.write_text(self.password)
@@ -104,7 +104,7 @@ class PostgresServer:
             time.sleep(0.05)
 
     def stop(self, how: int = signal.SIGINT) -> None:
-        """Stop it: at once, after those who are connected are told (SIGINT), or as a crash would (SIGQUIT)."""
+        """Stop it at once: by disconnecting its clients (SIGINT), or as in a crash (SIGQUIT)."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(how)
             self._process.wait(60)
@@ -154,12 +154,12 @@ def _give(path: Path, who: dict[str, Any]) -> None:
 
 
 def _reachable(folder: Path, scratch: Path, who: dict[str, Any]) -> Path:
-    """The binaries where the other user can read them: an environment may lie in a folder that is root's alone."""
+    """Copy the binaries to a folder that the other user can read: an environment may be readable by root only."""
     is_open = all(parent.stat().st_mode & 0o005 == 0o005 for parent in [folder, *folder.parents])
     if not who or is_open:
         return folder
     site, copy = folder.parents[2], scratch / "install"
-    # The binaries look for the wheel's libraries beside the package.
+    # The binaries need the wheel's libraries in a folder next to the package.
     for part in (folder.relative_to(site).parent, Path("pgserver.libs")):
         if (site / part).exists():
             shutil.copytree(site / part, copy / part, symlinks=True)

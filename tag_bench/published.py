@@ -1,4 +1,4 @@
-"""The published figures of table retrieval, to be printed beside ours: recall and complete recall in percent by K.
+"""Published figures of table retrieval, for comparison with ours: recall and complete recall in percent by K.
 
 JAR: Chen, Zhang, Roth (ACL 2024); greedy: Boutaleb et al. (2025), tables 1 to 3; MURRE: table 2, with SGPT-125M.
 """
@@ -40,7 +40,7 @@ PUBLISHED: dict[str, dict[str, Curve]] = {
 
 
 def beside(dataset: str, method: str, ours: Curve) -> str:
-    """Ours and the published ones as a text table: a line each, R/CR by K."""
+    """Our figures and the published ones as a text table: one line per method, R/CR by K."""
     rows = {f"tagframe {method}": ours} | PUBLISHED.get(dataset, {})
     sizes = sorted(ours)
     width = max(map(len, rows))
@@ -52,7 +52,7 @@ def beside(dataset: str, method: str, ours: Curve) -> str:
 
 
 def plot(dataset: str, method: str, ours: Curve, path: Path) -> None:
-    """Complete recall by K, ours and the published ones, as a picture."""
+    """A plot of complete recall by K, ours and the published one."""
     figure, axes = new_figure()
     for name, curve in ({f"tagframe {method}": ours} | PUBLISHED.get(dataset, {})).items():
         sizes = sorted(curve)

@@ -1,8 +1,8 @@
-"""``tag_bench ranking``: the first K of many by a judge of whom a share of the answers is wrong, simulated.
+"""``tag_bench ranking``: a simulation of the top K of many rows, with a judge that is wrong in a share of its answers.
 
-No model and no server: rows are numbers. Beside ours, lists of 30 and pairs, stands quick-select with random pivots, as
-LOTUS 1.2.4 does it by default (``llm_quicksort``). A list comes as a sort by the same judge would put it. A prompt
-costs its instruction and the rows that it shows.
+There is no model and no server: rows are numbers. Our methods (lists of 30, and pairs) are compared with quick-select
+with random pivots, the default of LOTUS 1.2.4 (``llm_quicksort``). A list is sorted by the same judge. The cost of a
+prompt is its instruction and the rows in it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ IN_FLIGHT = 64
 
 
 class Oracle:
-    """Compares by number, the smaller one is better, and is wrong at random.
+    """Compares by number (the smaller one is better), and is wrong at random.
 
     Args:
-        wrong: share of the answers.
-        seed: of what is wrong.
-        firm: whether one pair gets one answer, however often and in whatever order it is asked.
-        limit: comparisons at most.
+        wrong: the share of wrong answers.
+        seed: for the choice of wrong answers.
+        firm: whether a pair always gets the same answer, in either order.
+        limit: the most comparisons.
     """
 
     def __init__(self, wrong: float, seed: int, firm: bool, limit: int = 10**9) -> None:
@@ -48,11 +48,11 @@ class Oracle:
 
     @property
     def left(self) -> int:
-        """Comparisons that may still be asked."""
+        """The number of comparisons left."""
         return self._limit - self.asked
 
     def judge(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Whether the first of each pair is said to be better."""
+        """Whether the judge prefers the first of each pair."""
         self._count(len(pairs), 2 * len(pairs))
         return self._said(pairs)
 
@@ -98,7 +98,7 @@ class Oracle:
 
 
 def quick_select(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
-    """The first ``k`` as LOTUS finds them."""
+    """The first ``k``, by LOTUS's method."""
     rng = np.random.default_rng(seed)
     order = [int(item) for item in rng.permutation(n)]
 
@@ -124,12 +124,12 @@ def quick_select(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
 
 
 def knock_out(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
-    """The first ``k`` as ``sem_topk(compare="pair")`` finds them."""
+    """The first ``k``, by ``sem_topk(compare="pair")``."""
     return _ended(best(_mixed(n, seed), k, oracle))[:k]
 
 
 def by_lists(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
-    """The first ``k`` as ``sem_topk`` finds them by default."""
+    """The first ``k``, by the default of ``sem_topk``."""
 
     def otherwise(items: list[int], wanted: int) -> Step[list[int]]:
         raise AssertionError("every list is put in order")
@@ -164,7 +164,7 @@ def _summary(runs: Sequence[tuple[list[int], Oracle]], k: int) -> dict[str, floa
 
 
 def simulate(n: int, k: int, wrong: float, seeds: int, firm: bool) -> dict[str, Any]:
-    """All ways."""
+    """All methods."""
     ways = {"lists": by_lists, "pairs": knock_out, "peer": quick_select}
     cases: dict[str, Any] = {"wrong": wrong, "firm": firm}
     for name, way in ways.items():
@@ -179,11 +179,13 @@ def simulate(n: int, k: int, wrong: float, seeds: int, firm: bool) -> dict[str, 
 @click.command("ranking", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rows", type=click.IntRange(min=2), default=1000, show_default=True)
 @click.option("-k", "--keep", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("--wrong", type=click.FloatRange(0, 0.5), default=0.05, show_default=True, help="Share of the answers.")
+@click.option(
+    "--wrong", type=click.FloatRange(0, 0.5), default=0.05, show_default=True, help="The share of wrong answers."
+)
 @click.option("--seeds", type=click.IntRange(min=1), default=200, show_default=True)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(rows: int, keep: int, wrong: float, seeds: int, output: Any) -> None:
-    """Simulate the top K of many with answers of which some are wrong.
+    """Simulate the top K of many rows with some wrong answers.
 
     Example: python -m tag_bench ranking --json -
     """

@@ -1,8 +1,9 @@
-"""``tag_bench refine``: what a model's second look is worth, by the weight that its choice is given.
+"""``tag_bench refine``: the effect of a model's choice of tables, by the weight that it is given.
 
-``refine_choices.jsonl`` has what a strong language model chose for questions of Spider and BIRD, some of which it may
-have known, among twelve candidates; ``refine_choices_fiben.jsonl`` what one chose among fifty tables of FIBEN. What was
-not shown counts as the product counts it, and the choice as it was made first: what was missed is not looked for.
+``refine_choices.jsonl`` has the choices of a strong language model among twelve candidates, for questions of Spider and
+BIRD (the model may have seen some of them in training). ``refine_choices_fiben.jsonl`` has choices among fifty tables
+of FIBEN. Tables that were not shown are scored as in the product. Only the first choice is used: there is no second
+search for missing tables.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances
 
 WEIGHTS = (0.0, 2.0, 4.0, 8.0)
-"""Weights that are tried."""
+"""The weights to try."""
 SIZES = (5, 10, 20)
 FILES = ("refine_choices.jsonl", "refine_choices_fiben.jsonl")
 
 Outcome = tuple[bool, bool, int, float, tuple[float, ...], tuple[bool, ...]]
-"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; how many; how sure it is; R and completeness by
-size."""
+"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; the number of tables; the confidence; R and
+completeness by size."""
 
 
 def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
     """The recorded choices by data set.
 
     Raises:
-        click.ClickException: they are not there.
+        click.ClickException: the files do not exist.
     """
     files = [file for name in FILES if (file := folder / name).is_file()]
     if not files:
@@ -54,7 +55,7 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
 
 
 def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[float, list[Outcome]]:
-    """What becomes of each question, by weight."""
+    """The outcome of each question, by weight."""
     method = METHODS["auto"]
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
@@ -89,8 +90,8 @@ def _selected(
 
 
 def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Exact and complete sets of ``k="auto"`` in percent, tables a question, the confidence and how far it is off, and
-    R and CR by K."""
+    """Exact and complete sets of ``k="auto"`` in percent, tables per question, the confidence and its error, and R and
+    CR by K."""
     exact, complete, tables, sure, recalls, whole = zip(*outcomes, strict=True)
     by_size = zip(SIZES, np.mean(recalls, axis=0), np.mean(whole, axis=0), strict=True)
     return {
@@ -110,7 +111,7 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 @click.option("--data", required=True, type=click.Path(exists=True, path_type=Path), help="The folder.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(data: Path, output: Any) -> None:
-    """Sets of k="auto" with recorded choices of a model as evidence, by the weight of a choice.
+    """Sets of k="auto" with a model's recorded choices as evidence, by the weight of a choice.
 
     Example: python -m tag_bench refine --data ../shared/bench --json -
     """

@@ -1,4 +1,4 @@
-"""``tag_bench retrieval``: how well, and how fast, the tables of benchmark questions are found."""
+"""``tag_bench retrieval``: quality and speed of finding the tables of benchmark questions."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
 AUTO = 0
-"""The K that stands for ``k="auto"``."""
+"""The K that means ``k="auto"``."""
 
 DRAWS = 5
-"""Times that the questions are drawn which are learned."""
+"""How often the learned questions are drawn."""
 
 _ONLY = SIGNALS.index("only_value")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one method gave for one question.
+    """The result of one method for one question.
 
     Attributes:
         question: with its gold tables.
         tables: ids in lower case, best first, by K.
         connected: whether they are connected by link scores, by K.
-        confidence: how sure the method is that all that is needed is among them, by K; None where it does not say.
+        confidence: the method's chance that no needed table is missing, by K; None if it gives none.
         seconds: of each phase.
-        named: the tables of the corpus that alone hold a name of the question, where the method looks for such.
+        named: the tables that are the only ones with a name from the question in their cells, if the method finds them.
     """
 
     question: Question
@@ -92,11 +92,11 @@ def run(
         decompositions: of every question of the file, in its order.
         questions: those to ask.
         coarse: given relevance: shape (questions of the file, tables).
-        lm: who takes questions apart, imagines or rewrites; rules where None.
-        lessons: what was learned before; each question is asked once with each.
+        lm: the model that decomposes, imagines or rewrites; None for rules.
+        lessons: learned facts; each question is asked once with each of them.
 
     Raises:
-        click.ClickException: a store that is replayed lacks answers; those that could be asked for are noted in it.
+        click.ClickException: a store that is replayed lacks answers; the missing requests are noted in it.
     """
     misses: list[str] = []
     ids = [table.id.lower() for table in index.tables]
@@ -146,11 +146,11 @@ def _named(prepared: Prepared[Any], ids: Sequence[str]) -> frozenset[str]:
 
 
 def of_values(found: Sequence[Found], sizes: Sequence[int]) -> dict[str, Any]:
-    """How often a name of a question that only one table's cells hold is an argument for that table.
+    """How often a table is needed if it is the only one with a name from the question in its cells.
 
     Returns:
-        How many questions have such a name; how many tables are so named; the share of them that gold uses; and how
-        many of those are found, by K.
+        The number of questions with such a name; the number of such tables; the share of them that the gold SQL uses;
+        and how many of these are found, by K.
     """
     named = [(one, table) for one in found for table in one.named]
     used = [(one, table) for one, table in named if table in one.question.gold]
@@ -177,9 +177,9 @@ def scores(found: Sequence[Found], size: int) -> dict[str, float]:
 
 
 def automatic(found: Sequence[Found]) -> dict[str, float]:
-    """The scores of ``k="auto"``, how many tables it gives for each that is needed, and how well its confidence holds.
+    """The scores of ``k="auto"``, its number of tables relative to the needed ones, and its calibration.
 
-    reliability is the count-weighted mean distance of confidence and share of complete sets over ten bins.
+    reliability is the count-weighted mean distance between confidence and share of complete sets, over ten bins.
     """
     over = [len(one.tables[AUTO]) / len(one.question.gold) for one in found]
     complete = np.array([one.question.gold <= set(one.tables[AUTO]) for one in found], dtype=float)
@@ -194,14 +194,14 @@ def automatic(found: Sequence[Found]) -> dict[str, float]:
 
 
 def reliability(chance: Floats, truth: Floats) -> float:
-    """The count-weighted mean distance of mean chance and share true over ten bins of the chance."""
+    """The count-weighted mean distance between mean chance and true share, over ten bins of the chance."""
     tenth = np.minimum((chance * 10).astype(int), 9)
     gaps = [abs(float((chance - truth)[tenth == part].sum())) for part in np.unique(tenth)]
     return round(sum(gaps) / max(len(chance), 1), 4)
 
 
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
-    """Median, 95th percentile and total of some seconds, in milliseconds."""
+    """Median, 95th percentile and total of times in seconds, in milliseconds."""
     return {
         "median": round(1000 * statistics.median(values), 3),
         "p95": round(1000 * float(np.percentile(values, 95)), 3),
@@ -248,7 +248,7 @@ def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, 
     """MURRE without one of its parts (its table 4).
 
     Raises:
-        click.ClickException: it is another method.
+        click.ClickException: the method is not MURRE.
     """
     if ablation is None:
         return method
@@ -268,7 +268,7 @@ def weighted(method: Method[Any, Any], weights: Path | None) -> Method[Any, Any]
 
 
 def _both(several: Sequence[Question], counted: Sequence[Question]) -> list[Question]:
-    """The questions of either, each once, in the file's order."""
+    """The questions of both, each once, in the file's order."""
     return sorted({question.position: question for question in (*several, *counted)}.values(), key=_position)
 
 
@@ -276,7 +276,7 @@ def _position(question: Question) -> int:
     return question.position
 
 
-_VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
+_VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, G with declared keys."
 
 
 @click.command("retrieval", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
@@ -284,41 +284,52 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
 @click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="The selector.")
-@click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5, 10), help="As -k 2 3 5 10.")
-@click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
-@click.option("--hide-database", is_flag=True, help="Make one database of all: real lakes have no names for parts.")
-@click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
-@click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="What MURRE is to do without.")
-@click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite with; rules without one.")
-@click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable ones.")
-@click.option("--own-database", is_flag=True, help="Search the question's own database only.")
-@click.option("--half", type=click.Choice(["fit", "report"]), help="Questions of that half of the data's halves.json.")
-@click.option("--synonyms", is_flag=True, help="Ask the other wording that the data has of its questions.")
 @click.option(
-    "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Of a fit, for --method auto."
+    "-k",
+    "sizes",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=(2, 3, 5, 10),
+    help="Numbers of tables, as 2 3 5 10.",
 )
-@click.option("--every-question", is_flag=True, help="Count the questions of one table too, as MURRE does.")
+@click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
+@click.option("--hide-database", is_flag=True, help="Put all tables into one database, as in a real lake.")
+@click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
+@click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
+@click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
+@click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
+@click.option("--own-database", is_flag=True, help="Search only the question's own database.")
+@click.option(
+    "--half", type=click.Choice(["fit", "report"]), help="Only questions of this half in the data's halves.json."
+)
+@click.option("--synonyms", is_flag=True, help="Use the data's second wording of its questions.")
+@click.option(
+    "--weights",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A weights file of a fit, for --method auto.",
+)
+@click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option(
     "--cache",
     "kept_in",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for vectors, so that a second run encodes nothing; the times leave that out, too. It holds pickles, "
-    "and nobody else may write there.",
+    help="A folder for vectors, so that a second run encodes nothing (times never include this). It contains pickles, "
+    "so nobody else may write there.",
 )
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
-@click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
-@click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first questions, this many.")
+@click.option("--questions", type=click.IntRange(min=1), help="Only random questions, this many.")
 @click.option(
     "--describe",
     "descriptions",
     type=click.Path(exists=True, path_type=Path),
-    help="What is said of tables and columns: a CSV file, BIRD's dev_databases as it is, ….",
+    help="Descriptions of tables and columns: a CSV file, BIRD's dev_databases, ….",
 )
-@click.option("--annotate", "annotator", help="A model, or replay:STORE, that says first what tables and columns hold.")
-@click.option("--learn", type=click.IntRange(min=1), help="So many other questions with their SQL are known: 5 draws.")
-@click.option("--shuffled", is_flag=True, help="With --learn: each of these questions has the SQL of another one.")
-@click.option("--compare", is_flag=True, help="Print ours beside the published figures, to standard error.")
+@click.option("--annotate", "annotator", help="A model, or replay:STORE, that first describes tables and columns.")
+@click.option("--learn", type=click.IntRange(min=1), help="Learn this many other questions with their SQL (5 draws).")
+@click.option("--shuffled", is_flag=True, help="With --learn: give each of these questions the SQL of another one.")
+@click.option("--compare", is_flag=True, help="Print our figures and the published ones to standard error.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
@@ -349,18 +360,18 @@ def command(
     picture: Path | None,
     output: Any,
 ) -> None:
-    """Recall of the tables of the questions that need more than one.
+    """Recall of tables, for questions that need more than one.
 
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
     """
     if shuffled and learn is None:
-        raise click.ClickException("--shuffled is for --learn")
+        raise click.ClickException("--shuffled needs --learn")
     if learn is not None and method != "auto":
-        raise click.ClickException(f"--learn is for --method auto; got {method}")
+        raise click.ClickException(f"--learn needs --method auto; got {method}")
     declared = variant == "G"
     dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
     if descriptions is not None and hide_database:
-        raise click.ClickException("--describe has no place for --hide-database, which gives tables other ids")
+        raise click.ClickException("--describe cannot be used with --hide-database, which changes the ids of tables")
     if descriptions is not None:
         click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
     if annotator is not None:
@@ -381,7 +392,7 @@ def command(
     if encoder is not None and kept_in is not None:
         encoder = KeptEmbedder(encoder, Kept(kept_in))
     if own_database and (coarse is not None or hide_database):
-        raise click.ClickException("--own-database has no place for --coarse or --hide-database")
+        raise click.ClickException("--own-database cannot be used with --coarse or --hide-database")
 
     @cache
     def index_in(database: str | None) -> RetrievalIndex:
@@ -418,7 +429,7 @@ def command(
 
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not METHODS[method].takes_coarse:
-        raise click.ClickException(f"--method {method} has no place for --coarse")
+        raise click.ClickException(f"--method {method} cannot be used with --coarse")
     chosen = weighted(ablated(variant_of(METHODS[method], variant), ablation), weights)
     model = None if lm is None else LM(lm)
     if method == "auto":  # how many tables: asked of all questions, those of one table too

@@ -1,7 +1,7 @@
-"""``tag_bench sembench``: SemBench's film scenario, ten queries: quality, prompts, tokens, dollars; quoted and asked.
+"""``tag_bench sembench``: quality, prompts, tokens and dollars of SemBench's ten film queries, quoted and measured.
 
-The queries are those of :mod:`pipelines.sembench`. Tokens are estimated by length, alike for every model, so that a
-replayed store and a live model compare; a prompt that an earlier query has paid for costs nothing.
+The queries are those of :mod:`pipelines.sembench`. Tokens are estimated by length for every model, so that a replayed
+store and a live model can be compared. A prompt that an earlier query has paid for costs nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
 from tagframe.lm.pricing import estimate_tokens, tokens_of
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
-"""Columns of the reviews that are the ground truth."""
+"""The columns of the reviews with the ground truth."""
 PUBLISHED: Mapping[str, Mapping[str, float | None]] = {
     "LOTUS": {"mean_quality": 0.681, "dollars": 6.25},
     "Palimpzest": {"mean_quality": 0.734, "dollars": 8.22},
@@ -39,7 +39,7 @@ PUBLISHED: Mapping[str, Mapping[str, float | None]] = {
 }
 """Of SemBench's paper: Gemini 2.5 Flash, means of five runs over the ten."""
 WRONG = 0.08
-"""Share of the reviews of which the scripted model is wrong."""
+"""The share of reviews for which the scripted model is wrong."""
 _GRADES = {letter: 4 - position for position, letter in enumerate("ABCDF")}
 
 
@@ -47,7 +47,7 @@ _GRADES = {letter: 4 - position for position, letter in enumerate("ABCDF")}
 
 
 def share_of(score: Any) -> float:
-    """A critic's score as a share of the best one: ``3/5``, ``7.5/10``, ``B+``; nan where it is none.
+    """A critic's score as a share of the best one: ``3/5``, ``7.5/10``, ``B+``; nan if it is not a score.
 
     >>> share_of("3/5"), share_of("A-"), share_of("Recommended")
     (0.6, 0.925, nan)
@@ -63,7 +63,7 @@ def share_of(score: Any) -> float:
 
 @dataclass(frozen=True)
 class Truth:
-    """The reviews with what is true of them.
+    """The reviews with the ground truth.
 
     Attributes:
         reviews: all columns, and ``share`` of the critic's score.
@@ -72,7 +72,7 @@ class Truth:
     reviews: pd.DataFrame
 
     def quality(self, name: str, found: Any) -> float:
-        """The quality of a query's answer, 0 to 1, as the benchmark has it."""
+        """The quality of a query's answer, 0 to 1, as the benchmark defines it."""
         of_film = self.reviews[self.reviews["id"] == (TAKEN if name in ("Q2", "Q3", "Q4", "Q8") else ANT_MAN)]
         positive = int((of_film["scoreSentiment"] == "POSITIVE").sum())
         if name in ("Q1", "Q2"):
@@ -107,7 +107,7 @@ def _closeness(found: float, true: float) -> float:
 
 
 def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
-    """The films, the reviews as a system may see them, and the truth."""
+    """The films, the reviews without the truth, and the truth."""
     movies, reviews = pd.read_csv(folder / "Movies.csv"), pd.read_csv(folder / "Reviews.csv")
     truth = Truth(reviews.assign(share=reviews["originalScore"].map(share_of)))
     return movies, reviews.drop(columns=HIDDEN), truth
@@ -117,12 +117,12 @@ def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
 
 
 class Scripted:
-    """A model that knows the truth, in whatever form it is asked for, and is wrong of the same reviews in every pack.
+    """A model that knows the truth, answers in any form, and is wrong about the same reviews in every pack.
 
     Args:
         truth: of the reviews.
-        noise: share of further reviews of which it is wrong in packs alone.
-        seed: of what it is wrong about.
+        noise: the share of further reviews for which it is wrong, only in packs.
+        seed: for the choice of wrong answers.
     """
 
     def __init__(self, truth: Truth, noise: float = 0.0, seed: int = 0) -> None:
@@ -183,7 +183,7 @@ class Scripted:
 
 @dataclass
 class Asked:
-    """What was asked and paid, of prompts that nobody had asked before."""
+    """The number and the cost of prompts that were not asked before."""
 
     known: set[Prompt] = field(default_factory=set)
     prompts: int = 0
@@ -191,7 +191,7 @@ class Asked:
     tokens_out: int = 0
 
     def take(self, arrived: Arrived) -> None:
-        """Count what has arrived; rows of packs, which were paid with their packs, are free."""
+        """Count the completions; rows of packs are free, since they are paid for with their packs."""
         for batch, completions in arrived.items():
             for position, completion in completions.items():
                 prompt = batch.prompts[position]
@@ -206,7 +206,7 @@ class Asked:
 
 
 class CountingLM(LM):
-    """A model that counts what it is asked."""
+    """A model that counts its prompts."""
 
     asked: Asked
 
@@ -234,13 +234,13 @@ def _model(lm: str, truth: Truth, noise: float) -> Iterator[CountingLM]:
 
 
 def measure(folder: Path, lm: str, noise: float, prices: tuple[float, float]) -> dict[str, Any]:
-    """What ``--json`` writes.
+    """The output of ``--json``.
 
     Args:
         folder: with the benchmark's tables.
         lm: ``scripted``, ``replay:STORE``, or a model.
         noise: of the scripted model's packs.
-        prices: dollars a million tokens, in and out.
+        prices: dollars per million tokens, in and out.
     """
     movies, reviews, truth = read(folder)
     queries: list[dict[str, Any]] = []
@@ -288,7 +288,7 @@ def measure(folder: Path, lm: str, noise: float, prices: tuple[float, float]) ->
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """The figures, with the published ones below."""
+    """The figures as a text table, followed by the published ones."""
     lines = [f"{'':8}{'quality':>9}{'prompts':>9}{'quoted':>9}{'worst':>9}{'tokens in':>11}{'out':>8}{'dollars':>9}"]
     for one in [*result["queries"]]:
         quality = "-" if one["quality"] is None else f"{one['quality']:.3f}"
@@ -308,14 +308,21 @@ def table(result: Mapping[str, Any]) -> str:
 @click.command("sembench", help=__doc__)
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
 @click.option("--lm", default="scripted", show_default=True, help="scripted, replay:STORE, or a model's name")
-@click.option("--pack-noise", default=0.0, show_default=True, help="share of reviews wrong in the scripted packs alone")
-@click.option("--prices", nargs=2, type=float, default=(0.30, 2.50), show_default=True, help="dollars a million tokens")
-@click.option("--json", "json_file", type=click.File("w"), help="where the figures go as JSON; - is standard output")
+@click.option(
+    "--pack-noise",
+    default=0.0,
+    show_default=True,
+    help="share of reviews that are wrong only in packs (scripted model)",
+)
+@click.option(
+    "--prices", nargs=2, type=float, default=(0.30, 2.50), show_default=True, help="dollars per million tokens"
+)
+@click.option("--json", "json_file", type=click.File("w"), help="where the JSON goes; - for standard output")
 @click.pass_context
 def command(
     ctx: click.Context, data: Path, lm: str, pack_noise: float, prices: tuple[float, float], json_file: Any
 ) -> None:
-    """Run the ten and print them."""
+    """Run the ten queries and print their figures."""
     result = measure(data, lm, pack_noise, prices)
     if json_file is None:
         click.echo(table(result))

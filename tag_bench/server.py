@@ -1,13 +1,13 @@
-"""A local server that speaks OpenAI's chat completions and embeddings: for tests (answers, faults) and benches.
+"""A local server with OpenAI's API for chat completions and embeddings, for tests (answers, faults) and benchmarks.
 
-Plain asyncio, so that it costs little beside what is measured, and so that it can misbehave at will: hang, drop the
-connection, break its JSON. In a thread of the test's process::
+It is plain asyncio, so that it costs little compared with the measured code, and so that it can simulate faults: hang,
+drop the connection, send broken JSON. In a thread of the test's process::
 
     with Server(lambda request: "True") as server:
         LM("openai/test", api_base=server.url, api_key="none").complete(…)
-        server.requests          # every request that came, in order
+        server.requests          # all requests, in order
 
-In a process of its own, for benches: ``with ServerProcess(latency=0.05) as server: … server.stats()``.
+In a separate process, for benchmarks: ``with ServerProcess(latency=0.05) as server: … server.stats()``.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True)
 class Request:
-    """A request that came in.
+    """A request to the server.
 
     Attributes:
         body: as sent, decoded.
         headers: with lower-case names.
         number: 0 for the first request.
-        attempt: 1 where these messages come for the first time.
-        in_flight: requests under way when it came, itself included.
+        attempt: 1 if these messages are sent for the first time.
+        in_flight: requests in progress when it arrived, including itself.
     """
 
     body: dict[str, Any]
@@ -56,7 +56,7 @@ class Request:
 
     @property
     def texts(self) -> list[str]:
-        """The texts to be embedded."""
+        """The texts to embed."""
         texts: list[str] = self.body["input"]
         return texts
 
@@ -68,15 +68,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What to do with a request, where it is not simply to be answered with a text.
+    """The response to a request, if it is not just a text.
 
     Attributes:
         text: the answer.
         status: an HTTP status; other than 200 makes it an error response with ``text`` as its message.
         headers: further headers.
-        latency: seconds before the response, beside the server's own.
-        raw: a body to send as it is.
-        changes: what replaces parts of the body: ``{"usage": None}`` or a whole ``choices``.
+        latency: seconds before the response, added to the server's own.
+        raw: a body to send unchanged.
+        changes: replacements for parts of the body: ``{"usage": None}`` or a whole ``choices``.
         drop: close the connection and send nothing, or ``"half"`` for the first half of the response.
         hang: never answer.
         endless: a response whose body never ends.
@@ -97,7 +97,7 @@ class Reply:
 
 
 def rows_of(message: str) -> list[dict[str, Any]]:
-    """The rows that an operator's prompt shows, one alone or those of a pack."""
+    """The rows in an operator's prompt: a single one, or those of a pack."""
     said = {key: json.loads(text) for key, text in _SAID_ONCE.findall(message)}
     fields = said.get("Fields of each row: ", [])
     rows = (json.loads(text) for text in _SHOWN.findall(message))
@@ -111,7 +111,7 @@ _SAID_ONCE = re.compile(r"^(Every row has |Fields of each row: )([\[{].*?[\]}])(
 _SHOWN = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
-"""One answer for all; a function of the request; a queue; or answers by prompt."""
+"""One answer for all requests, a function of the request, a queue, or answers by prompt."""
 
 HANG = Reply(hang=True)
 ENDLESS = Reply(endless=True)
@@ -172,10 +172,10 @@ class Server:
     """The server, in a thread of this process; a context manager.
 
     Args:
-        answers: see :data:`Answers`; a queue that is empty answers "True".
+        answers: see :data:`Answers`; an empty queue answers "True".
         latency: seconds before each response.
-        history: whether requests are kept in :attr:`requests`; their number is always counted.
-        port: 0 takes a free one.
+        history: whether requests are kept in :attr:`requests`; they are always counted.
+        port: 0 for a free one.
     """
 
     def __init__(self, answers: Answers = "True", *, latency: float = 0.0, history: bool = True, port: int = 0) -> None:
@@ -295,7 +295,7 @@ class Server:
         _send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
 
     def stats(self) -> dict[str, Any]:
-        """Counts for the benches; a round begins where a request comes while none is under way."""
+        """Counts for benchmarks; a round begins when a request arrives while no other is in progress."""
         return {
             "requests": self.count,
             "max_in_flight": self.max_in_flight,
@@ -329,7 +329,7 @@ def _completion(request: Request, reply: Reply) -> dict[str, Any]:
 
 
 def _embeddings(request: Request, reply: Reply) -> dict[str, Any]:
-    """A vector a text, by the words that it has: texts that share words are near to each other."""
+    """A vector per text, made from its words: texts with common words are near each other."""
     vectors = [[0.0] * 64 for _ in request.texts]
     for vector, text in zip(vectors, request.texts, strict=True):
         for word in re.findall(r"\w+", text.lower()) or [text]:
@@ -353,7 +353,7 @@ def _send(
 
 
 def _write_on(transport: asyncio.Transport) -> None:
-    """Write spaces for as long as somebody reads them."""
+    """Write spaces until the client disconnects."""
     if transport.is_closing():
         return
     if transport.get_write_buffer_size() < 2**16:
@@ -362,13 +362,13 @@ def _write_on(transport: asyncio.Transport) -> None:
 
 
 class ServerProcess:
-    """The server in a process of its own, for benches; a context manager.
+    """The server in a separate process, for benchmarks; a context manager.
 
-    It keeps no history, and counts.
+    It counts requests, but keeps no history.
 
     Args:
         latency: seconds before each response.
-        answers: ``module:function`` of what it answers; "True" or "False" by a checksum of the prompt by default.
+        answers: ``module:function`` that gives the answers; by default "True" or "False" by a checksum of the prompt.
     """
 
     def __init__(self, latency: float, answers: str = "tag_bench.server:by_checksum") -> None:
@@ -389,7 +389,7 @@ class ServerProcess:
         self._process.stdout.close()
 
     def stats(self) -> dict[str, Any]:
-        """What :meth:`Server.stats` counts, since the last reset (``cpu_seconds``: since the start)."""
+        """The counts of :meth:`Server.stats` since the last reset (``cpu_seconds``: since the start)."""
         stats: dict[str, Any] = json.loads(self._get("stats"))
         return stats
 

@@ -1,4 +1,4 @@
-"""``tag_bench setup``: BIRD's dev databases, as downloaded, laid out where ``tag_bench answers`` looks for them."""
+"""``tag_bench setup``: copies BIRD's downloaded dev databases to the layout that ``tag_bench answers`` needs."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ ROWS: Mapping[str, Mapping[str, int]] = {
     },
 }
 # fmt: on
-"""The databases of TAG-Bench: tables, and how many rows each has by BIRD's own statistics."""
+"""The databases of TAG-Bench, with the tables and their numbers of rows from BIRD's own statistics."""
 
 
 def differences(file: Path, expected: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """What is missing in a database, and what has other numbers of rows than expected.
+    """The missing tables of a database, and the tables with an unexpected number of rows.
 
     Returns:
-        Tables that are not there or empty, and a text for each of the others that differs.
+        The tables that are missing or empty, and a text for each table with another number of rows.
 
     Raises:
-        click.ClickException: it is no SQLite database.
+        click.ClickException: it is not a SQLite database.
     """
     missing, other = [], []
     try:
@@ -59,13 +59,13 @@ def differences(file: Path, expected: Mapping[str, int]) -> tuple[list[str], lis
                 elif found != rows:
                     other.append(f"{table} has {found:,} rows, not {rows:,}")
     except sqlite3.DatabaseError as error:
-        raise click.ClickException(f"{file} is no SQLite database: {error}") from error
+        raise click.ClickException(f"{file} is not a SQLite database: {error}") from error
     return missing, other
 
 
 @contextmanager
 def unpacked(source: Path) -> Iterator[Path]:
-    """The folder itself; what a zip file holds, and the zip files in it, in a folder for the time being."""
+    """The folder itself, or a temporary folder with the contents of a zip file, and of the zip files in it."""
     if source.is_dir():
         yield source
         return
@@ -87,7 +87,7 @@ def unpacked(source: Path) -> Iterator[Path]:
 
 
 def said(other: list[str]) -> str:
-    """What differs, to follow a fact."""
+    """The differences, to append to a message."""
     return f", but {'; '.join(other)}" if other else ""
 
 
@@ -98,13 +98,13 @@ def said(other: list[str]) -> str:
     "source",
     required=True,
     type=click.Path(exists=True, path_type=Path),
-    help="What was downloaded: BIRD's dev.zip or dev_databases.zip, or a folder that holds the databases somewhere.",
+    help="The download: BIRD's dev.zip or dev_databases.zip, or a folder that contains the databases.",
 )
 def command(folder: Path, source: Path) -> None:
-    """Copy the databases of TAG-Bench to FOLDER/NAME/NAME.sqlite, each checked by its tables and rows.
+    """Copy the databases of TAG-Bench to FOLDER/NAME/NAME.sqlite, and check their tables and rows.
 
-    One with a table that is missing or empty is left out, and the command ends with status 1; other numbers of rows are
-    said. Example: python -m tag_bench setup data/bird --from dev.zip; then answers --databases data/bird
+    A database with a missing or empty table is left out, and the command ends with status 1. Unexpected numbers of rows
+    are reported. Example: python -m tag_bench setup data/bird --from dev.zip; then answers --databases data/bird
     """
     complete = True
     with unpacked(source) as unzipped:
@@ -117,11 +117,11 @@ def command(folder: Path, source: Path) -> None:
             missing, other = differences(files[0], expected)
             if missing:
                 complete = False
-                click.echo(f"{name}: left out, for these tables are missing or empty: {', '.join(missing)}")
+                click.echo(f"{name}: left out, because these tables are missing or empty: {', '.join(missing)}")
                 continue
             target = folder / name / f"{name}.sqlite"
             if target.exists() and target.samefile(files[0]):
-                click.echo(f"{name}: is there already{said(other)}")
+                click.echo(f"{name}: exists already{said(other)}")
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_suffix(".part")

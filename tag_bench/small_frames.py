@@ -1,7 +1,7 @@
-"""Merges of a few rows: tables of one database that a declared key links, and tables of two that nothing does.
+"""Merges of a few rows: tables of one database with a declared key, and unrelated tables of two databases.
 
-A handful of rows tells little: any few integers are found among others. What is joined must still be right, and what
-has nothing to do with each other must not be joined without a word.
+A few rows give little evidence: a few integers are easily found among others by accident. Related tables must still be
+joined correctly, and unrelated tables must not be joined without a warning.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tagframe.joins import JoinPlan
 from tagframe.keys.column_names import words
 
 ROWS = (2, 12)
-"""Rows of a frame, at least and at most."""
+"""The lowest and highest number of rows of a frame."""
 _TRIES = 20
-"""Draws for each pair of unrelated tables that is wanted: some share a word."""
+"""Draws per wanted pair of unrelated tables; pairs with a common word are rejected."""
 _MOST_ROWS = 2_000
 _NO_WORDS = frozenset({"id", "no", "number", "code", "key", "name"})
-"""What tables share that have nothing to do with each other."""
+"""Words that unrelated tables may have in common."""
 
 Tables = Mapping[str, pd.DataFrame]
 """By id of the table."""
@@ -49,7 +49,7 @@ def rows_of(databases: Sequence[Database]) -> dict[str, pd.DataFrame]:
 
 
 def merged(frames: Tables) -> tuple[str, JoinPlan | None]:
-    """What became of a merge of frames: "silent", "said" (it warns) or "refused"; and its plan."""
+    """The outcome of a merge of frames: "silent", "said" (with a warning) or "refused"; and its plan."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -61,9 +61,10 @@ def merged(frames: Tables) -> tuple[str, JoinPlan | None]:
 
 
 def related(databases: Sequence[Database], rows: Tables) -> list[tuple[str, str, str]]:
-    """For each declared key that is alone between its tables: it, what became of a merge of few rows, and how.
+    """For each declared key that is the only one between its tables: the key, and the outcome of a merge of a few rows.
 
-    Some rows of the referencing table with all that they reference, and as many other rows of that table.
+    The frames are some rows of the referencing table, the rows that they reference, and as many other rows of that
+    table.
     """
     found = []
     for database in databases:
@@ -88,16 +89,16 @@ def related(databases: Sequence[Database], rows: Tables) -> list[tuple[str, str,
 
 
 def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What becomes of merges of two tables that one declared key links, once they are disturbed.
+    """The outcomes of merges of two tables with one declared key, after a perturbation.
 
     Args:
         databases: with rows.
         kinds: of :data:`~tag_bench.perturbed.DISTURBANCES`.
 
     Returns:
-        By what is done: the pairs, how many are joined on the declared columns ("right"), of the others how many with a
-        warning ("said"), not at all ("refused"), or otherwise without a word ("silent"); how many of the right ones
-        come with a warning, and what is joined silently.
+        By perturbation: the number of pairs; how many are joined on the declared columns ("right"); how many of the
+        others are joined with a warning ("said"), not joined ("refused"), or joined without a warning ("silent"); how
+        many right ones have a warning; and the silent joins.
     """
     rows = rows_of(databases)
     pairs = [*_linked_pairs(databases, rows)]
@@ -125,7 +126,7 @@ def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, 
 
 
 def _linked_pairs(databases: Sequence[Database], rows: Tables) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """(table, column) of both sides of declared keys that are alone between their tables, the referenced one last."""
+    """(table, column) of both sides, the referenced one last, of keys that are the only ones between their tables."""
     for database in databases:
         spelt = {f"{table.id}.{column.name}".lower(): (table.id, column.name)
                  for table in database.tables for column in table.columns}  # fmt: skip
@@ -169,7 +170,7 @@ def _drawn(
 
 
 def unrelated(databases: Sequence[Database], rows: Tables, pairs: int, tables: int = 2) -> list[tuple[str, str]]:
-    """For tables of unlike databases that share no word: what became of a merge of few rows, and how."""
+    """The outcomes of merges of a few rows for tables from different databases without a common word."""
     chance = random.Random(f"{pairs} {tables}")
     known = {table.id: table for database in databases for table in database.tables if len(rows[table.id]) >= ROWS[0]}
     said_by = {
@@ -201,11 +202,11 @@ def unrelated(databases: Sequence[Database], rows: Tables, pairs: int, tables: i
 
 
 def small_frames(databases: Sequence[Database], pairs: int) -> dict[str, Any]:
-    """Shares in percent: of keys that few rows are still joined on, and of unrelated frames that are not.
+    """Shares in percent: of keys on which a few rows are still joined, and of unrelated frames that are not joined.
 
     Args:
         databases: with rows.
-        pairs: of unrelated tables that are drawn.
+        pairs: the number of pairs of unrelated tables.
     """
     rows = rows_of(databases)
     keys = related(databases, rows)

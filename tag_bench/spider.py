@@ -1,4 +1,4 @@
-"""Tables in Spider's and JAR's files."""
+"""Tables from Spider's and JAR's files."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FAMILIES: dict[str, TypeFamily] = {
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds."""
+    """The content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def jar_tables(folder: Path) -> list[TableProfile]:
-    """JAR's tables, with what ``schema_with_keys.json``, ``column_stats.json`` and ``uniqueness.json`` know of them."""
+    """JAR's tables, with facts from ``schema_with_keys.json``, ``column_stats.json`` and ``uniqueness.json``."""
     schemas = {}
     if (folder / "schema_with_keys.json").is_file():
         for schema in read_json(folder / "schema_with_keys.json"):
@@ -52,8 +52,8 @@ def jar_tables(folder: Path) -> list[TableProfile]:
         types = {column.name: column for column in known.columns} if known else {}
         columns = []
         for position, name in enumerate(entry["column_names_original"]):
-            # The file's own column_types are shifted by one: where the other file is missing, no type is known, and
-            # one family for all refuses no join.
+            # The file's own column_types are shifted by one. So if the other file is missing, no type is known, and
+            # one family for all columns allows every join.
             column = ColumnProfile(name, position, types[name].family if name in types else "text")
             key = f"{table_id}.{name}".lower()
             if key in stats:

@@ -22,8 +22,8 @@ _NUMBERS = re.compile(r"\d[\d_]*")
 def families(folder: Path) -> list[TableProfile]:
     """A profile for each family of tables of one shape, with its first table's id.
 
-    Where a family has several tables, their numbers say which: its name is without them (``events_20210101``, … are
-    ``events``). A schema that is named unlike its database is part of the name.
+    If a family has several tables, its name is without their numbers (``events_20210101``, … are ``events``). The
+    schema is part of the name if it differs from the database's name.
     """
     found = []
     with gzip.open(folder / "tables.jsonl.gz", "rt", encoding="utf-8") as lines:

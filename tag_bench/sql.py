@@ -1,8 +1,8 @@
 """``tag_bench sql``: from a question over all databases to rows: JAR's tables 2 and 3, and MURRE's tables 3 and 9.
 
-Tables are retrieved among those of all databases that have rows; a model writes SQL over them with JAR's prompt (its
-appendix A.2); what the SQL gives is held against what the gold SQL gives. No recorded SQL exists: ``--lm replay:STORE``
-notes the prompts, ``tagframe lm export`` writes them out, and their answers are imported.
+Tables are retrieved from all databases with rows. A model writes SQL over them with JAR's prompt (its appendix A.2),
+and its result is compared with that of the gold SQL. There is no recorded SQL: ``--lm replay:STORE`` notes the prompts,
+``tagframe lm export`` writes them to a file, and their answers are imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tagframe.evaluation.scores import scores_of
 from tagframe.retrieval import METHODS, RetrievedTables, retrieve_tables
 
 SECONDS = 30.0
-"""A gold statement may take so long."""
+"""The time limit of a gold statement."""
 _STEPS = 100_000
 
 PUBLISHED: Mapping[str, Mapping[str, str]] = {
@@ -53,12 +53,12 @@ PUBLISHED: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one question.
+    """The outcome of one question.
 
     Attributes:
         question: with its gold tables.
-        read: tables that the model's SQL reads, in lower case; none where there is no SQL.
-        right: whether it gives the gold rows; None where the gold SQL gives none here.
+        read: tables that the model's SQL reads, in lower case; empty if there is no SQL.
+        right: whether it gives the gold rows; None if the gold SQL gives no rows.
         error: why there are no rows.
     """
 
@@ -69,9 +69,9 @@ class Outcome:
 
 
 def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any, ...]] | None:
-    """The rows of a benchmark's own statement; None where it fails or takes too long.
+    """The rows of a benchmark's own statement; None if it fails or takes too long.
 
-    It is not passed through the guard: a fifth of Spider's statements put text in double quotes.
+    It does not pass through the guard: a fifth of Spider's statements have texts in double quotes.
     """
     with closing(connect_readonly(file)) as connection:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -84,7 +84,7 @@ def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any,
 
 
 def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule: Rule) -> Outcome:
-    """Have the model write SQL, and hold its rows against the gold ones.
+    """Have the model write SQL, and compare its rows with the gold ones.
 
     Raises:
         ReplayMiss: a store that is replayed lacks the SQL.
@@ -109,7 +109,7 @@ def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule:
 def retrieved(
     corpus: tf.Corpus, question: Question, method: str, size: int, decomposition: Sequence[str] | None
 ) -> RetrievedTables | list[str]:
-    """The tables that the model is shown; "gold" stands for those that the gold SQL reads. No model is asked."""
+    """The tables to show to the model; "gold" means those that the gold SQL reads. No model is asked."""
     if method == "gold":
         return sorted(corpus.profile(table).id for table in question.gold)
     with tf.context(lm=None):
@@ -131,7 +131,7 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
-    """The questions to ask: those of several tables, as JAR does, or all."""
+    """The questions to ask: those that need several tables, as in JAR, or all."""
     return [question for question in dataset.questions if every or len(question.gold) > 1][:limit]
 
 
@@ -140,14 +140,16 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
     "--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="The folder."
 )
 @click.option(
-    "--method", type=click.Choice([*METHODS, "gold"]), default="auto", show_default=True, help="Of retrieval."
+    "--method", type=click.Choice([*METHODS, "gold"]), default="auto", show_default=True, help="The retrieval method."
 )
-@click.option("-k", "size", type=click.IntRange(min=1), default=5, show_default=True, help="Tables that are shown.")
-@click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
-@click.option("--lm", help="A model, or replay:STORE; the configured one as a rule.")
-@click.option("--evidence", is_flag=True, help="Give the prompt BIRD's evidence as external knowledge.")
-@click.option("--every-question", is_flag=True, help="Ask the questions of one table too, as MURRE does.")
-@click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
+@click.option(
+    "-k", "size", type=click.IntRange(min=1), default=5, show_default=True, help="The number of tables to show."
+)
+@click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
+@click.option("--lm", help="A model, or replay:STORE; by default the configured model.")
+@click.option("--evidence", is_flag=True, help="Add BIRD's evidence to the prompt as external knowledge.")
+@click.option("--every-question", is_flag=True, help="Also ask questions that need one table, as MURRE does.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first questions, this many.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,

@@ -1,8 +1,7 @@
-"""``tag_bench syn_shown``: what ``syn`` is shown of a pile of databases, without asking a model.
+"""``tag_bench syn_shown``: checks the content of ``syn``'s prompts over many databases, without asking a model.
 
-The databases of several benchmarks are pooled, as a user's pile is. For each question the prompt is made that
-``tagframe.ask`` would send first, and held against the gold SQL: whether every table that it reads is shown, whether
-the joins that it needs are, and whether the texts that it compares with can be seen.
+The databases of several benchmarks are pooled. For each question, the first prompt of ``tagframe.ask`` is compared with
+the gold SQL: whether the prompt shows every table that the SQL reads, its joins, and the texts that it compares with.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from tagframe.lm import Prompt
 
 @dataclass(frozen=True)
 class Shown:
-    """What one prompt shows of what the gold SQL needs.
+    """How much of the gold SQL's needs one prompt shows.
 
     Attributes:
         tokens: of the prompt.
         tables: whether all gold tables are shown.
-        joins: whether all columns that it makes equal are; None where it joins nothing.
+        joins: whether all joined columns are shown; None if the SQL has no join.
         literals: for each text that it compares with, whether the schema shows it.
         in_question: for each of these, whether the question or the schema shows it.
     """
@@ -93,7 +92,7 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
 
 
 def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Prompt) -> Shown:
-    """Hold a prompt against the gold SQL of its question."""
+    """Compare a prompt with the gold SQL of its question."""
     from litellm import token_counter
 
     text = "\n".join(str(message.content) for message in prompt.messages)
@@ -152,12 +151,24 @@ def _share(parts: Iterable[bool]) -> float | None:
     "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folders whose databases are pooled.",
 )  # fmt: skip
-@click.option("--half", type=click.Choice(["fit", "report"]), default="report", show_default=True, help="If there are.")
-@click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Questions, drawn at random.")
+@click.option(
+    "--half",
+    type=click.Choice(["fit", "report"]),
+    default="report",
+    show_default=True,
+    help="Only the databases of this half, if the data has halves.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="The number of questions, drawn at random.",
+)
 @click.option("--show", type=int, help="Print the prompt of the question at this index, and nothing else.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folders: tuple[Path, ...], half: str, limit: int, show: int | None, output: Any) -> None:
-    """Tokens of syn's prompts over pooled databases, and what of the gold SQL they show; no model is asked.
+    """Tokens of syn's prompts over pooled databases, and how much of the gold SQL they show; no model is asked.
 
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
     """

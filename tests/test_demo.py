@@ -14,7 +14,7 @@ def section(output: str, heading: str) -> str:
 
 
 def test_says_who_recorded_the_answers(demo_output):
-    assert "No model is asked: the answers below are those of a language model, recorded in" in demo_output
+    assert "No model is called: the answers below were recorded from a language model," in demo_output
 
 
 def test_finds_the_five_tables_and_joins_them(demo_output):

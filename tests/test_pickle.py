@@ -34,7 +34,7 @@ def test_a_model_asks_on_with_the_same_connection_and_settings(live: Server, tmp
 
 def test_a_budget_says_why_it_stays_where_it_is():
     for thing in (tf.Budget(calls=3), tf.LM("openai/test", budget=tf.Budget(calls=3))):
-        with pytest.raises(InvalidArgument, match="one account of one process"):
+        with pytest.raises(InvalidArgument, match="belongs to one process"):
             pickle.dumps(thing)
 
 

@@ -62,4 +62,4 @@ def test_the_lake_of_a_benchmark(bench):
 def test_a_lake_that_is_not_there(tmp_path):
     outcome = CliRunner().invoke(command, ["--lake", str(tmp_path), "--json", "-"])
     assert outcome.exit_code == 1
-    assert "holds no tables.jsonl.gz" in outcome.output
+    assert "has no tables.jsonl.gz" in outcome.output

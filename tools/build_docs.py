@@ -1,7 +1,7 @@
 """Build the pages of ``docs/`` into ``site/``: ``python tools/build_docs.py``, or ``make docs``.
 
-Beside each page stands its Markdown, in which names of the reference are their signatures and docstrings, and
-``site/llms.txt`` lists all of them.
+Each page is also written as Markdown, with signatures and docstrings in place of references, and ``site/llms.txt``
+lists these files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 
 def told(path: str) -> str:
-    """What a name of the reference is, as Markdown: of a class its methods, of a module its classes."""
+    """A name of the reference as Markdown: a class with its methods, a module with its classes."""
     found = pydoc.locate(path)
     lines = [f"## `{path.rpartition('.')[2]}{_signature(found)}`", "", inspect.getdoc(found) or ""]
     for name in vars(found) if inspect.isclass(found) or inspect.ismodule(found) else ():
@@ -41,14 +41,14 @@ def _signature(found: object) -> str:
 
 
 def pages(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Title and path of each page, in the order of the navigation."""
+    """The title and the path of each page, in the order of the navigation."""
     for entry in entries:
         for title, under in entry.items():
             yield from [(title, under)] if isinstance(under, str) else pages(under)
 
 
 def main() -> int:
-    """Build; the status is zensical's, which is 1 where a page has a warning."""
+    """Build the site; gives the exit status of zensical, which is 1 if a page has a warning."""
     status = subprocess.run([sys.executable, "-m", "zensical", "build", "-c", "-s"], cwd=ROOT, check=False).returncode
     project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
     lines = [f"# {project['site_name']}", "", f"> {project['site_description']}", ""]

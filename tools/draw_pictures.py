@@ -1,6 +1,6 @@
 """Draw the pictures of the README and of ``docs/how/`` from real results: ``python tools/draw_pictures.py``.
 
-They are SVG with text, on a ground of their own, so that they can be read on light pages and on dark ones.
+They are SVG with text, on their own background, so that they are readable on light and dark pages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import tagframe as tf  # noqa: E402
 from tagframe.display import join_graph  # noqa: E402
 
 LETTER, LINE, PAD, GAP, MARGIN = 7.3, 18, 12, 34, 14
-"""Pixels: of a letter of 12 px in a monospaced font, of a line, inside a box, between boxes, around the picture."""
+"""Pixels: the width of a letter in a monospaced font of 12 px, the height of a line, the padding of a box, the gap
+between boxes, the margin of the picture."""
 STYLE = """<style>
 svg { color: #1f2328 } .ground { fill: #ffffff; stroke: #d1d9e0 }
 @media (prefers-color-scheme: dark) { svg { color: #e6edf3 } .ground { fill: #151b23; stroke: #3d444d } }
@@ -33,7 +34,7 @@ QUESTION = "What do newspaper critics praise in films of the romance genre?"
 
 
 def on_ground(width: float, height: float, title: str, inner: str) -> str:
-    """A picture of its own: its colours follow the reader's theme, and its ground does."""
+    """A complete picture; its colours and its background follow the reader's theme."""
     w, h = width + 2 * MARGIN, height + 2 * MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}" '
@@ -44,7 +45,7 @@ def on_ground(width: float, height: float, title: str, inner: str) -> str:
 
 
 def plan_picture(frame: pd.DataFrame, plan: tf.joins.JoinPlan) -> str:
-    """A plan with what its merge did, as notebooks show it."""
+    """A plan with the results of its merge, as in notebooks."""
     drawn = join_graph(plan, frame.tag.merge_report)
     width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+?)"', drawn).groups())  # type: ignore[union-attr]
     inner = re.sub(r"^<svg[^>]*>|</svg>$", "", drawn.strip())
@@ -76,7 +77,7 @@ def flow(title: str, boxes: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 
 def main() -> None:
-    """Write all of them, whatever this user told of the tables."""
+    """Write all pictures, ignoring the user's own facts about the tables."""
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
         os.environ[name] = tempfile.mkdtemp()
     tf.configure(progress=False)

@@ -1,4 +1,4 @@
-"""What mkdocstrings cannot read of the source: methods and functions that are made when they are looked for.
+"""Adds methods and functions that are created at run time, which mkdocstrings cannot read from the source.
 
 An extension of Griffe, named in ``zensical.toml``. Roles in docstrings (``:func:``) become code, and examples fences.
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
 def made(name: str, function: Callable[..., Any], pkg: griffe.Module) -> griffe.Function:
-    """A function as Griffe has those that it reads of the package."""
+    """A function in Griffe's form, for a package that Griffe has read."""
     signature = inspect.signature(function)
     parameters = [
         griffe.Parameter(
@@ -43,7 +43,7 @@ def made(name: str, function: Callable[..., Any], pkg: griffe.Module) -> griffe.
 
 
 def _as_method(read: griffe.Function) -> griffe.Function:
-    """A method of which its object is no argument, whatever the function calls it."""
+    """A method: its first parameter, the object, is called self and not documented."""
     first = next(iter(read.parameters))
     assert read.docstring is not None
     read.docstring.value = re.sub(rf"^    {first.name}: .*\n(?:     .*\n)*", "", read.docstring.value, flags=re.M)
@@ -61,10 +61,10 @@ def _declared(attribute: griffe.Attribute) -> None:
 
 
 class Forms(griffe.Extension):
-    """Adds the forms of operators, and the methods that higher rooms register."""
+    """Adds the forms of operators, and the methods that higher layers register."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Add them once the package is read."""
+        """Add them after the package is read."""
         tagframe, door = importlib.import_module("tagframe"), importlib.import_module("tagframe.doors").Door
         for name in tagframe.__all__:
             if name.startswith(("sem_", "asem_")):

@@ -1,4 +1,4 @@
-"""Say what is in the wheel and in the source archive of a folder: ``python tools/list_dist.py dist``."""
+"""List the contents of the wheel and the source archive in a folder: ``python tools/list_dist.py dist``."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Write what type checkers and editors read of the derived forms of operators, from their declarations.
+"""Write the stubs of the operators' derived forms, for type checkers and editors, from their declarations.
 
     python tools/write_stubs.py           # after an operator was declared or its arguments have changed
-    python tools/write_stubs.py --check   # says which files are not as they would be written, and exits with 1
+    python tools/write_stubs.py --check   # lists the files that are out of date, and exits with 1
 
-What is derived at run time no type checker can follow, and a keyword cannot be added to a ``ParamSpec`` (PEP 612); so
-the functions stand in ``tagframe/operators/functions.pyi``, the methods in
-``tagframe/accessor/operator_methods.pyi``, and
-the names of the functions in ``tagframe/__init__.pyi``.
+Type checkers cannot follow functions that are derived at run time, and a keyword cannot be added to a ``ParamSpec``
+(PEP 612). So the functions are written to ``tagframe/operators/functions.pyi``, the methods to
+``tagframe/accessor/operator_methods.pyi``, and the names of the functions to ``tagframe/__init__.pyi``.
 """
 
 from __future__ import annotations
@@ -48,11 +47,11 @@ OURS = {
     "overload": "from typing import overload",
     "pd": "import pandas as pd",
 }
-"""Names that the forms add to declarations → how they are imported."""
+"""The imports of the names that the forms add to declarations."""
 
 
 def names_of(module: str) -> dict[str, str]:
-    """By name: how it is imported where a module uses it, or from the module where that defines it."""
+    """The imports of a module's names: its own imports, and imports from it for the names that it defines."""
     found = {}
     for node in ast.walk(ast.parse(Path(inspect.getfile(importlib.import_module(module))).read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -74,14 +73,14 @@ def names_of(module: str) -> dict[str, str]:
 
 
 def imported_as(statement: str, name: str) -> object:
-    """What a name is after an import."""
+    """The name that an import defines."""
     found: dict[str, object] = {}
     exec(statement, found)
     return found[name]
 
 
 class Stub:
-    """A file of definitions, and the imports that they need."""
+    """A stub file: definitions, and the imports that they need."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -99,7 +98,7 @@ class Stub:
         overloads: bool = False,
         indent: str = "",
     ) -> None:
-        """Add a function; ``known`` says how the names in its types are imported."""
+        """Add a function; ``known`` has the imports of the names in its types."""
         parts, bare = [], True
         for given in parameters:
             if given.kind is given.VAR_POSITIONAL:
@@ -139,7 +138,7 @@ class Stub:
 
 
 def functions() -> str:
-    """``functions.pyi``: each operator with a frame and with batches, for a result and for a quote, and awaited."""
+    """``functions.pyi``: each operator for frames and for batches, with a result or a quote, blocking or awaited."""
     stub = Stub()
     for operator in OPERATORS.values():
         known = names_of(operator.steps.__module__)
@@ -222,7 +221,7 @@ def methods() -> str:
 
 
 def public_names() -> str:
-    """``__init__.pyi`` with the functions of today."""
+    """``__init__.pyi`` with the current functions."""
     text = (PACKAGE / "__init__.pyi").read_text("utf-8")
     before, rest = text.split(f"{BEGIN}\n")
     names = sorted(name for operator in OPERATORS for name in (operator, f"a{operator}"))
@@ -231,7 +230,7 @@ def public_names() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write them, or check them."""
+    """Write the stubs, or check them."""
     written = {
         PACKAGE / "operators" / "functions.pyi": functions,
         PACKAGE / "accessor" / "operator_methods.pyi": methods,
@@ -241,7 +240,7 @@ def main(arguments: Sequence[str]) -> int:
     for path in stale:
         if "--check" not in arguments:
             path.write_text(written[path](), "utf-8")
-        print(f"{path.relative_to(PACKAGE.parent)} {'is not as it would be' if '--check' in arguments else ''} written")
+        print(f"{path.relative_to(PACKAGE.parent)} {'is out of date' if '--check' in arguments else 'written'}")
     return int(bool(stale) and "--check" in arguments)
 
 

@@ -1,6 +1,6 @@
-"""``tag_bench answers``: TAG-Bench's questions, by the paper's five methods and by ours (CIDR 2025, section 4).
+"""``tag_bench answers``: TAG-Bench's questions, with the paper's five methods and ours (CIDR 2025, section 4).
 
-The key stands beside the questions, so that what was written by hand for them is in-sample.
+The answer key is published with the questions, so the hand-written pipelines are in-sample.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from tagframe.config import current
 from tagframe.embed import get_embedder
 
 JUDGEMENTS = "judgements"
-"""As ``--lm``: what the data folder's ``judgements.json`` says, in place of a model."""
+"""Value of ``--lm``: answers come from ``judgements.json`` in the data folder, not from a model."""
 SCRIPTED = "scripted"
-"""As ``--lm``: answers in the form that is asked for, which know nothing: whether a method runs to its end."""
+"""Value of ``--lm``: meaningless answers in the right form, to test whether a method runs to its end."""
 WORDS = "words"
-"""As ``--embedder``: hashed words in place of a model."""
+"""Value of ``--embedder``: hashed words instead of a model."""
 
 
 def chosen(questions: Sequence[Question], databases: Databases, wanted: str) -> list[Question]:
-    """The questions that ``--questions`` names: ids, ``runnable`` or ``all``.
+    """The questions selected by ``--questions``: ids, ``runnable`` or ``all``.
 
     Raises:
-        click.ClickException: an id that is no question's.
+        click.ClickException: an unknown id.
     """
     if wanted == "all":
         return list(questions)
@@ -58,23 +58,23 @@ def chosen(questions: Sequence[Question], databases: Databases, wanted: str) -> 
 
 @contextlib.contextmanager
 def model(lm: str | None, folder: Path) -> Iterator[dict[str, Any]]:
-    """The settings that stand for ``--lm``; a server of judgements or of scripted answers where that is asked for."""
+    """The settings for ``--lm``; a server with judgements or scripted answers if chosen."""
     if lm not in (JUDGEMENTS, SCRIPTED):
         yield {} if lm is None else {"lm": lm}
         return
     answers = Judge(read_judgements(folder / "judgements.json")) if lm == JUDGEMENTS else anything
     with Server(answers, history=False) as server:
-        # Nothing is stored: such an answer costs nothing, and the time of a question is to be that of asking.
+        # No store: such answers cost nothing, and the time of a question must include asking.
         yield {"lm": f"openai/{lm}", "api_base": server.url, "api_key": "none", "store": None}
 
 
 def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
-    """Embed the rows of databases before a question is asked, since the time of a question is that of asking it."""
+    """Embed the rows of databases before any question, so that it does not count in the time of a question."""
     taken = {}
     for name in names:
         corpus = databases.corpus(name)
         stored = sum(profile.rows or 0 for profile in corpus)
-        click.echo(f"{name}: the vectors of {stored:,} rows are read, or made where they are new", err=True)
+        click.echo(f"{name}: reading the vectors of {stored:,} rows, or making missing ones", err=True)
         began = time.perf_counter()
         with tf.context(progress=None):
             indexed = databases.nearest_rows(name).index()
@@ -91,7 +91,7 @@ def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
 
 
 def listing(questions: Sequence[Question], databases: Databases) -> str:
-    """A line a question: its id, its pipeline, and whether it can be asked here."""
+    """A line per question: its id, its pipeline, and whether it can be asked with the present data."""
     lines = []
     for question in questions:
         pipeline = PIPELINES[question.id]
@@ -103,16 +103,24 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
 
 @click.command("answers", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="TAG-Bench.")
-@click.option("--databases", type=click.Path(path_type=Path), help="BIRD's databases; DATA/../bird/database as a rule.")
-@click.option("--method", type=click.Choice(list(METHODS)), default="ask", show_default=True, help="Who answers.")
-@click.option("--lm", help=f"A model, replay:STORE, {JUDGEMENTS} or {SCRIPTED}; the configured one as a rule.")
-@click.option("--questions", "wanted", default="runnable", show_default=True, help="Ids as 0,1,…; runnable; or all.")
-@click.option("--embedder", help=f"For the vectors of rows; {WORDS}: hashed words. The configured one as a rule.")
-@click.option("--rows", type=click.IntRange(1), help="Embed at most so many rows of a table; all as a rule.")
-@click.option("--cache", type=click.Path(path_type=Path), help="Keeps rows' vectors; the user's cache as a rule.")
-@click.option("--records", type=click.Path(path_type=Path), help="Keep each question's record here, and go on from it.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw exact match into this file.")
-@click.option("--list", "lists", is_flag=True, help="Print the questions' pipelines, and what is missing for them.")
+@click.option(
+    "--databases", type=click.Path(path_type=Path), help="BIRD's databases; by default DATA/../bird/database."
+)
+@click.option("--method", type=click.Choice(list(METHODS)), default="ask", show_default=True, help="The method.")
+@click.option("--lm", help=f"A model, replay:STORE, {JUDGEMENTS} or {SCRIPTED}; by default the configured model.")
+@click.option(
+    "--questions", "wanted", default="runnable", show_default=True, help="Ids, as 0,1,…; 'runnable'; or 'all'."
+)
+@click.option("--embedder", help=f"For vectors of rows; {WORDS}: hashed words. By default the configured one.")
+@click.option("--rows", type=click.IntRange(1), help="The most rows to embed of a table; by default all.")
+@click.option(
+    "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
+)
+@click.option(
+    "--records", type=click.Path(path_type=Path), help="Keep each question's record in this file, and continue from it."
+)
+@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw a plot of exact match into this file.")
+@click.option("--list", "lists", is_flag=True, help="Print the questions' pipelines, and what they lack.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
@@ -128,7 +136,7 @@ def command(
     lists: bool,
     output: Any,
 ) -> None:
-    """TAG-Bench's questions, scored as published and tolerantly, beside the published figures.
+    """TAG-Bench's questions, scored strictly (as published) and tolerantly, with the published figures.
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
@@ -140,7 +148,7 @@ def command(
     asked = chosen(questions, sources, wanted)
     if records is not None and records.suffix == ".json":
         instead = records.with_suffix(".jsonl")
-        raise click.ClickException(f"records are JSON lines, one a question: say --records {instead}")
+        raise click.ClickException(f"records are JSON lines, one per question: use --records {instead}")
     done = {} if records is None else read_records(records)
     embedding: dict[str, Any] = (
         {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
@@ -174,6 +182,6 @@ def command(
         store = answering.removeprefix("replay:")
         raise click.ClickException(
             f"{result['missing']} of {len(listed)} questions lack answers of the model: 'tagframe lm export {store} -o"
-            f" batch.jsonl' writes out what they ask, 'tagframe lm import {store} ANSWERS' brings the answers in; then"
-            " run this again"
+            f" batch.jsonl' writes their requests to a file, 'tagframe lm import {store} ANSWERS' imports the answers;"
+            " then run this again"
         )

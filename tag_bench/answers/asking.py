@@ -1,4 +1,4 @@
-"""Ask questions one by one, and see what each took."""
+"""Ask questions one by one, and record the cost of each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tagframe.lm import about, total_usage
 
 
 def ask_all(method: Method, questions: Sequence[Question], databases: Databases) -> Iterator[Record]:
-    """The record of each question, in order; a question that fails is a record with its error.
+    """The record of each question, in order; the record of a failed question has its error.
 
-    With ``lm="replay:STORE"`` all questions are gone through, so that what each lacks is noted for one export. What
-    warns meanwhile is in the record.
+    With ``lm="replay:STORE"`` all questions are asked, so that one export contains all missing requests. Warnings are
+    in the record.
     """
     replays = str(getattr(current().lm, "model", current().lm)).startswith("replay:")
     for question in questions:

@@ -1,4 +1,4 @@
-"""The databases that questions are asked of, as far as they are here."""
+"""The databases for the questions, as far as they are present."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Databases:
 
     Args:
         folder: of all of them.
-        rows: of each table at most so many are embedded for RAG; all where None.
-        cache: as :func:`tagframe.rag` takes it.
+        rows: the most rows to embed of each table for RAG; None for all.
+        cache: as in :func:`tagframe.rag`.
     """
 
     def __init__(self, folder: Path, rows: int | None = None, cache: Path | str = "default") -> None:
@@ -28,7 +28,7 @@ class Databases:
         self._searched: dict[str, NearestRows] = {}
 
     def file(self, name: str) -> Path:
-        """Where a database is, or would be."""
+        """The path of a database, whether it exists or not."""
         return self._folder / name / f"{name}.sqlite"
 
     def corpus(self, name: str) -> tf.Corpus:
@@ -38,7 +38,7 @@ class Databases:
         return self._corpora[name]
 
     def nearest_rows(self, name: str) -> NearestRows:
-        """The search for the rows of a database whose vectors are nearest, kept for these vectors."""
+        """The search for the nearest rows of a database, kept because of its vectors."""
         if name not in self._searched:
             searched = tf.rag(self.corpus(name), rows=self._rows, cache=self._cache).exec
             assert isinstance(searched, NearestRows)
@@ -46,7 +46,7 @@ class Databases:
         return self._searched[name]
 
     def missing(self, question: Question) -> str:
-        """What is missing to answer a question: tables, or columns without a value; nothing where it can be run."""
+        """The tables, or columns without a value, that a question lacks; empty if it can be run."""
         if not self.file(question.database).is_file():
             return f"no database {question.database}"
         reads = PIPELINES[question.id].reads

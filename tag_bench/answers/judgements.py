@@ -1,9 +1,9 @@
-"""A model that knows closed lists and nothing else: what a language model judged, recorded, in its place.
+"""Recorded judgements of a language model, used instead of the model.
 
 The file has ``filters`` (a claim that contains ``claim_contains`` is true of the cells listed under ``true``),
-``rankings`` (by a criterion that contains ``criterion_contains``, cells stand as in ``best_first``) and, where a test
-needs them, ``maps`` (an instruction that contains ``instruction_contains`` gives a cell's ``answers``) and ``texts``
-(it gives ``text``). What none of them covers is refused, so that a question is never answered by chance.
+``rankings`` (for a criterion that contains ``criterion_contains``, the order of cells is ``best_first``) and, for some
+tests, ``maps`` (for an instruction that contains ``instruction_contains``, a cell's answer is in ``answers``) and
+``texts`` (the answer is ``text``). Other requests are refused, so that a question is never answered by chance.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ def read_judgements(file: Path) -> Mapping[str, Any]:
     """The recorded judgements.
 
     Raises:
-        click.ClickException: the file is not there.
+        click.ClickException: the file does not exist.
     """
     if not file.is_file():
-        raise click.ClickException(f"no {file.name} in {file.parent}, so no judgement can stand for a model's")
+        raise click.ClickException(
+            f"no {file.name} in {file.parent}: recorded judgements are needed instead of a model"
+        )
     judgements: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return judgements
 
@@ -46,7 +48,7 @@ class Judge:
         self._judgements = judgements
 
     def __call__(self, request: Request) -> str | Reply:
-        """The answer, or 422 where no judgement covers the request."""
+        """The answer, or status 422 if no judgement covers the request."""
         said = "\n".join(str(message["content"]) for message in request.messages)
         lines = [line for block in _ROWS.finditer(said) for line in block[2].splitlines()]
         rows = [json.loads(_NUMBER.sub("", line)) for line in lines]
@@ -64,7 +66,7 @@ class Judge:
         return None
 
     def _order(self, instruction: str, rows: Sequence[Any]) -> str | None:
-        """The better of two rows, or all rows in order; cells that the list does not have come after those it has."""
+        """The better of two rows, or all rows in order; cells that are not in the list come last."""
         for known in self._covering("rankings", "criterion_contains", instruction):
             best = {cell: number for number, cell in enumerate(known["best_first"])}
             ranks = [min((best[cell] for cell in _cells(row) if cell in best), default=len(best)) for row in rows]
@@ -81,7 +83,7 @@ class Judge:
             for cell in _cells(rows[-1]):
                 if cell in known["answers"]:
                     return str(known["answers"][cell])
-        # A claim that is true of one cell alone says which: what is asked of all rows, and once of the world.
+        # A claim that is true of just one cell gives that cell.
         filled = instruction
         for name, cell in rows[-1].items() if rows and isinstance(rows[-1], dict) else ():
             filled = filled.replace(f"{{{name}}}", str(cell))

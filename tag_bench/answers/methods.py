@@ -1,4 +1,4 @@
-"""The paper's five methods (Biswal et al., CIDR 2025, section 4.2), and ours."""
+"""The paper's five methods (Biswal et al., CIDR 2025, section 4.2) and ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Method: TypeAlias = Callable[[Question, Databases], tf.Answer | Generated]
 
 
 def handwritten(question: Question, databases: Databases) -> Generated:
-    """The question's pipeline in :mod:`pipelines`."""
+    """The question's hand-written pipeline in :mod:`pipelines`."""
     answer = PIPELINES[question.id](Tables(databases.corpus(question.database)))
     if question.type == "aggregation" and isinstance(answer, str):
         return Generated(answer)
@@ -24,12 +24,12 @@ def handwritten(question: Question, databases: Databases) -> Generated:
 
 
 def ask(question: Question, databases: Databases) -> tf.Answer:
-    """What :func:`tagframe.ask` makes of it."""
+    """:func:`tagframe.ask`."""
     return tf.ask(question.text, databases.corpus(question.database))
 
 
 def text2sql(question: Question, databases: Databases) -> tf.Answer:
-    """SQL over all tables with BIRD's prompt; its rows are the answer."""
+    """SQL over all tables, with BIRD's prompt; its rows are the answer."""
     return tf.text2sql(databases.corpus(question.database))(question.text)
 
 
@@ -43,12 +43,12 @@ def text2sql_lm(question: Question, databases: Databases) -> tf.Answer:
 
 
 def rag(question: Question, databases: Databases) -> tf.Answer:
-    """The model answers from the ten rows whose embeddings are nearest."""
+    """The model answers from the ten rows with the nearest embeddings."""
     return _nearest(question, databases, rerank=False)(question.text)
 
 
 def rerank(question: Question, databases: Databases) -> tf.Answer:
-    """RAG, its rows ordered by the relevance that the model gives each."""
+    """RAG, with rows sorted by the model's relevance scores."""
     return _nearest(question, databases, rerank=True)(question.text)
 
 
@@ -61,7 +61,7 @@ def _nearest(question: Question, databases: Databases, *, rerank: bool) -> tf.TA
 
 @dataclass(frozen=True)
 class _Instead:
-    """A ``syn`` that is asked something else than the question."""
+    """A ``syn`` that gets another request than the question."""
 
     syn: Any
     request: str
@@ -70,7 +70,7 @@ class _Instead:
         return self.syn(self.request)
 
     def steps(self, request: str) -> Any:
-        """As ``syn``'s."""
+        """As for ``syn``."""
         return self.syn.steps(self.request)
 
 

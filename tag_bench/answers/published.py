@@ -1,7 +1,7 @@
-"""The published figures of TAG-Bench (Biswal et al., CIDR 2025, tables 1 and 2), to be printed beside ours.
+"""The published figures of TAG-Bench (Biswal et al., CIDR 2025, tables 1 and 2), for comparison with ours.
 
-They belong to an earlier answer key, to all 80 questions and to Llama 3.1 (70B), which is said wherever they stand;
-exact match in percent, and seconds a question.
+They are for an earlier answer key, for all 80 questions and for Llama 3.1 (70B), which every output says. Exact match
+is in percent, times are seconds per question.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ PUBLISHED: Mapping[str, tuple[tuple[float, ...], float]] = {
 }
 """By method: exact match by :data:`COLUMNS`, and the mean execution time."""
 NOTE = "published: of other questions (all 80, with an earlier key) and of a weaker model (Llama 3.1 with 70B)"
-"""What is to be known of both beside each other."""
+"""The caveat for comparing both."""
 
 
 def ours(summary: Mapping[str, Any], mark: str) -> tuple[float | None, ...]:
-    """Our shares by :data:`COLUMNS`; None where no such question was asked."""
+    """Our shares by :data:`COLUMNS`; None if no such question was asked."""
     groups = {"overall": summary["overall"], **summary["by_type"], **summary["by_kind"]}
     return tuple(groups[name][mark] if name in groups else None for name in COLUMNS)
 
 
 def table(method: str, summary: Mapping[str, Any]) -> str:
-    """Ours above the published figures, as the paper's tables 1 and 2 have them."""
+    """Our figures and the published ones, in the form of the paper's tables 1 and 2."""
     overall = summary["overall"]
     lines = [f"{'exact match (%)':<34}" + "".join(f"{name:>12}" for name in COLUMNS) + f"{'seconds':>10}"]
     for mark in ("strict", "strict_here", "tolerant", "tolerant_here"):
@@ -49,7 +49,7 @@ def table(method: str, summary: Mapping[str, Any]) -> str:
         told += f", {overall[count]} {fact}" if overall[count] else ""
     lines.append(told)
     if overall["missing"]:
-        return "\n".join([*lines, "what a question takes is not known while answers are missing"])
+        return "\n".join([*lines, "the cost per question is not known while answers are missing"])
     lines.append(_cost("asked", overall["calls"], overall["tokens"], asked, overall["calls_median"]))
     lines.append(_cost("a call a row, as LOTUS asks", overall["rows_asked"], overall["tokens_by_row"], asked))
     return "\n".join(lines)
@@ -68,7 +68,7 @@ def _line(name: str, shares: tuple[float | None, ...], seconds: float | None) ->
 
 
 def plot(method: str, summary: Mapping[str, Any], path: Path) -> None:
-    """Exact match by type and kind, ours and the published ones, as a picture."""
+    """A plot of exact match by type and kind, ours and the published one."""
     figure, axes = new_figure()
     bars = {f"ours: {method}": ours(summary, "strict_here")} | {name: shares for name, (shares, _) in PUBLISHED.items()}
     width = 0.8 / len(bars)

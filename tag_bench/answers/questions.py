@@ -24,12 +24,12 @@ class Question:
         id: as published.
         database: whose tables answer it.
         text: the question.
-        retrieval: what the baselines' Text2SQL is asked instead, where a model judges afterwards; the question where
-            the benchmark gives nothing.
+        retrieval: the baselines' request for Text2SQL if a model judges its rows; the question itself if the benchmark
+            gives none.
         type: ``"match"``, ``"comparison"``, ``"ranking"`` or ``"aggregation"``.
         kind: ``"knowledge"`` or ``"reasoning"``.
-        key: the answer as published; None where there is none.
-        key_here: what the key's own reading gives on the rows here; :attr:`key` where it is no other.
+        key: the answer as published; None if there is none.
+        key_here: the answer by the key's own reading on the rows here; :attr:`key` if it is the same.
     """
 
     id: int
@@ -46,7 +46,7 @@ def read_questions(folder: Path) -> list[Question]:
     """The questions of ``tag_queries.csv``, in the file's order.
 
     Raises:
-        click.ClickException: it is not there.
+        click.ClickException: the file does not exist.
     """
     file = folder / "tag_queries.csv"
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""What became of each question, and what all of them come to."""
+"""The outcome of each question, and their summary."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Record:
 
     Attributes:
         id, type, kind: of the question.
-        status: ``"run"``; ``"not_run"`` where the tables are not there; ``"error"`` where it ended with one.
-        prediction: the values that were answered.
-        answer: the key as published; None where there is none.
-        strict, tolerant: whether the prediction is the published key; None where there is none, nothing was run, or
+        status: ``"run"``; ``"not_run"`` if the tables are missing; ``"error"`` if it failed.
+        prediction: the values of the answer.
+        answer: the key as published; None if there is none.
+        strict, tolerant: whether the prediction equals the published key; None if there is no key, nothing was run, or
             answers of the model are missing.
-        strict_here, tolerant_here: the same against what the key's reading gives on the rows here.
-        seconds: on the clock; None where answers came from a store, which says nothing of the time of a model.
-        calls: distinct prompts that the model was asked.
-        tokens: in and out; None where answers came from a store.
-        rows_asked: what a call a row would have asked, for pipelines: LOTUS's way.
-        text: the answer for a person, where there is one.
-        assumptions, doubts, confidence: of :class:`tagframe.Answer`, where the method gives one; a doubt is its reason
-            and its facts.
-        warnings: what warned while it was asked, as that a merge lost rows.
+        strict_here, tolerant_here: the same for the key's reading on the rows here.
+        seconds: wall-clock time; None if answers came from a store, since that is not the time of a model.
+        calls: the number of distinct prompts.
+        tokens: in and out; None if answers came from a store.
+        rows_asked: for pipelines, the number of calls with one call per row, as in LOTUS.
+        text: the answer for a person, if there is one.
+        assumptions, doubts, confidence: of :class:`tagframe.Answer`, if the method gives one; a doubt has a reason and
+            facts.
+        warnings: the warnings during the question, for example that a merge lost rows.
         missing: whether the store that is replayed lacks answers.
         error: why there is no answer, or why it was not run.
     """
@@ -69,14 +69,14 @@ class Record:
 
     @property
     def tokens_by_row(self) -> float | None:
-        """About what a call a row would take in tokens: as many a call as the calls that were made took."""
+        """The estimated tokens with one call per row: the mean per call, times the rows."""
         if self.tokens is None:
             return None
         return self.tokens * (self.rows_asked or 0) / self.calls if self.calls else 0.0
 
     @classmethod
     def of(cls, question: Question, status: Status, error: str = "", *, missing: bool = False) -> Record:
-        """The record of a question that has no answer."""
+        """The record of a question without an answer."""
         key = None if question.key is None else list(question.key)
         wrong = None if key is None or status == "not_run" or missing else False
         marks = dict.fromkeys(("strict", "tolerant", "strict_here", "tolerant_here"), wrong)
@@ -105,16 +105,16 @@ class Record:
 
 
 def _plain(value: Any) -> Any:
-    """A value as plain Python has it."""
+    """A value as a plain Python value."""
     if isinstance(value, np.generic):
         return value.item()
     return None if value is pd.NA else value
 
 
 def read_records(file: Path) -> dict[int, Record]:
-    """Records of a run that was begun, by question; none where there is no such file.
+    """The records of an earlier run, by question; empty if there is no such file.
 
-    A line cut short is left out, and so is a question that ended with an error or could not be run: it is tried again.
+    Incomplete lines are left out. Questions that failed or could not be run are also left out, to be tried again.
     """
     records: dict[int, Record] = {}
     if file.is_file():
@@ -129,7 +129,7 @@ def read_records(file: Path) -> dict[int, Record]:
 
 
 def append_record(file: Path, record: Record) -> None:
-    """Add one to the file."""
+    """Append a record to the file."""
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(record), ensure_ascii=False, default=str) + "\n")
 
@@ -152,8 +152,8 @@ def _grouped(records: Sequence[Record], by: Callable[[Record], str]) -> Mapping[
 def _scores(records: Iterable[Record]) -> dict[str, Any]:
     """Shares in percent of the questions with a key that were asked.
 
-    An error is a wrong answer; a question that lacks answers of the model is neither right nor wrong. A sum, mean or
-    median of what is not known of one question is not known.
+    An error counts as a wrong answer; a question with missing answers of the model counts as neither. A sum, mean or
+    median is None if the value of any question is not known.
     """
     asked = [record for record in records if record.status != "not_run"]
     keyed = [record for record in asked if record.answer is not None and not record.missing]
@@ -180,7 +180,7 @@ def _scores(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def _all_known(values: Iterable[_Number | None]) -> list[_Number] | None:
-    """The values; None where one of them is not known."""
+    """The values; None if any of them is not known."""
     listed = list(values)
     known = [value for value in listed if value is not None]
     return known if len(known) == len(listed) else None

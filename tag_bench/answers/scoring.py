@@ -1,4 +1,4 @@
-"""Whether an answer is that of the key: strictly, as published, and tolerantly."""
+"""Comparison of an answer with the key: strictly (as published) and tolerantly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TRUTH = {"true": "yes", "false": "no"}
 
 
 def strict(values: Sequence[Any], key: Sequence[Any]) -> bool:
-    """Exact match, as the benchmark scores: equal by ``==``, in order; a number is no text.
+    """Exact match, as in the benchmark: equal by ``==``, in order; a number never equals a text.
 
     >>> strict([54], (54,)), strict(["54"], (54,)), strict(["Lisa", "Jennifer"], ("Jennifer", "Lisa"))
     (True, False, False)
@@ -24,14 +24,14 @@ def strict(values: Sequence[Any], key: Sequence[Any]) -> bool:
 
 
 def type_of(value: Any) -> str:
-    """What kind of value it is; ``1 == True`` is no match."""
+    """The kind of a value, because ``1 == True`` must not match."""
     if isinstance(value, bool):
         return "boolean"
     return "number" if isinstance(value, (int, float)) else "text"
 
 
 def tolerant(values: Sequence[Any], key: Sequence[Any], question: str) -> bool:
-    """Equal but for type, case, accents and blanks, and but for the order where the question asks for none.
+    """Equality that ignores type, case, accents and blanks, and also the order if the question asks for none.
 
     >>> tolerant(["54"], (54,), "How many schools?"), tolerant(["São Paulo"], ("Sao Paulo",), "Which city?")
     (True, True)
@@ -43,7 +43,7 @@ def tolerant(values: Sequence[Any], key: Sequence[Any], question: str) -> bool:
 
 
 def asks_for_order(question: str) -> bool:
-    """Whether it matters in which order the values stand.
+    """Whether the order of the values matters.
 
     >>> asks_for_order("rank the locations by distance"), asks_for_order("How many drivers have been ranked 2?")
     (True, False)

@@ -1,4 +1,4 @@
-"""What stands for models and knows nothing, to see whether all questions run to their end.
+"""Replacements for models without any knowledge, to test whether all questions run to their end.
 
 A language model that answers every kind of prompt in its form, and an embedder of hashed words, which is fast enough
 for every row of every database.
@@ -32,11 +32,11 @@ _FORMS = (
     ("one number in digits", "6"),
     ("one date written as", "2024-05-17"),
 )
-"""What stands in a prompt, and an answer to it."""
+"""Texts in prompts, and answers to them."""
 
 
 def anything(request: Request) -> str:
-    """An answer to a request; SQL is over the first table that is shown: its first column, judged by an LM function."""
+    """An answer to a request; SQL selects the first column of the first table, judged by an LM function."""
     said = "\n".join(str(message["content"]) for message in request.messages)
     rows = [len(_NUMBERED.findall(block[1])) for block in _ROWS.finditer(said)]
     if "You write one SQLite SELECT statement" in said:
@@ -53,19 +53,19 @@ def anything(request: Request) -> str:
 
 
 def _first(said: str) -> tuple[str, str]:
-    """The first table that is shown, and its first column, as SQL."""
+    """The first table in the prompt, and its first column, as SQL."""
     tables = list(_TABLE.finditer(said.rpartition("External Knowledge: age")[2]))
     return tables[0][1], tables[0][2]
 
 
 class HashedWords:
-    """An embedder: each word of a text counts in one of 256 dimensions."""
+    """An embedder that counts each word of a text in one of 256 dimensions."""
 
     name = "hashed words"
     dimension = 256
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of texts, of length 1; of a text without words all zeros."""
+        """The vectors of texts, of length 1; zeros for a text without words."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             for word in re.findall(r"\w+", text.casefold()):

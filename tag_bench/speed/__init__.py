@@ -1,7 +1,9 @@
-"""``tag_bench speed``: how fast, beside a peer and beside the bare minimum."""
+"""``tag_bench speed``: speed, compared with other libraries and with the bare minimum."""
 
 from pathlib import Path
 
 from tag_bench import LazyGroup
 
-command = LazyGroup("tag_bench.speed", Path(__file__).parent, "How fast, beside a peer and beside the bare minimum.")
+command = LazyGroup(
+    "tag_bench.speed", Path(__file__).parent, "Speed, compared with other libraries and with the bare minimum."
+)

@@ -1,10 +1,10 @@
-"""``tag_bench speed corpus``: what a question costs against the size of the corpus.
+"""``tag_bench speed corpus``: the time of a question by the size of the corpus.
 
-The corpora are synthetic lakes of one database, their vectors random: what a model makes of the words does not matter
-to the time. Encoding is left out; it is the same for every corpus.
+The corpora are synthetic lakes of one database with random vectors, because the values of vectors do not change the
+time. Encoding is left out; it is the same for every corpus.
 
-With ``--lake`` everything is in: a lake of Spider 2's warehouses (its folder), or a synthetic one, is written as SQLite
-files, indexed, opened again, asked and refreshed, each in a process of its own.
+With ``--lake`` everything is included: a lake of Spider 2's warehouses (its folder), or a synthetic one, is written as
+SQLite files, indexed, opened again, asked and refreshed, each in a separate process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DIMENSION = 384
 
 
 class RandomEmbedder:
-    """Unit vectors that depend on the text alone, at no cost worth naming."""
+    """Unit vectors that depend only on the text, at almost no cost."""
 
     name = "random"
     dimension = _DIMENSION
@@ -89,7 +89,7 @@ def _choose(index: RetrievalIndex, method: str, question: Question) -> None:
 
 
 def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Milliseconds a question against the number of tables."""
+    """A plot of milliseconds per question by the number of tables."""
     figure, axes = new_figure()
     for method in TIMED:
         axes.loglog(
@@ -101,7 +101,7 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def lake(source: str, count: int) -> dict[str, Any]:
-    """What a whole lake costs, from files to answers.
+    """The cost of a whole lake, from files to answers.
 
     Args:
         source: the folder of Spider 2's tables, or ``"synthetic"``.
@@ -112,7 +112,7 @@ def lake(source: str, count: int) -> dict[str, Any]:
     elif (Path(source) / "tables.jsonl.gz").is_file():
         tables, asked = lakes.spider2_tables(Path(source)), lakes.spider2_questions(Path(source))[:count]
     else:
-        raise click.ClickException(f"{source!r} holds no tables.jsonl.gz; or say {lakes.SYNTHETIC!r}")
+        raise click.ClickException(f"{source!r} has no tables.jsonl.gz; give another folder, or {lakes.SYNTHETIC!r}")
     with tempfile.TemporaryDirectory() as scratch:
         folder, catalogue, questions_file = (Path(scratch, name) for name in ("lake", "lake.catalogue", "asked.json"))
         folder.mkdir()
@@ -132,12 +132,14 @@ def lake(source: str, count: int) -> dict[str, Any]:
 
 @click.command("corpus", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
-@click.option("--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="Of each corpus.")
-@click.option("--lake", "source", help="A folder of Spider 2's tables, or synthetic: from files to answers.")
+@click.option(
+    "--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="The number per corpus."
+)
+@click.option("--lake", "source", help="A folder of Spider 2's tables, or 'synthetic': measure from files to answers.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(sizes: tuple[int, ...], count: int, source: str | None, picture: Path | None, output: Any) -> None:
-    """Milliseconds a question against the number of tables in the corpus.
+    """Milliseconds per question, by the number of tables in the corpus.
 
     Example: python -m tag_bench speed corpus --plot cost.png --json -
     """

@@ -1,4 +1,4 @@
-"""One step of ``tag_bench speed corpus --lake``, in a process of its own that prints its figures.
+"""One step of ``tag_bench speed corpus --lake``, in a separate process that prints its figures.
 
 Each step starts with the library imported and the encoder loaded, which are the same for every corpus.
 """
@@ -23,7 +23,7 @@ from tagframe.retrieval.index_cache import index_of
 
 
 def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
-    """From files to the first answer: seconds, the part of each, and the most memory that was held."""
+    """From files to the first answer: seconds, in total and by part, and peak memory."""
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
     opened = time.perf_counter()
@@ -39,7 +39,7 @@ def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]
 
 
 def ask(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
-    """Open again, the first question, and what the others cost."""
+    """Open again, with the times of the first question and of later ones."""
     before = _resident_mb()
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
@@ -63,7 +63,7 @@ def ask(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
 
 
 def refresh(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
-    """Open a lake of which one table has changed, up to what is known of that table."""
+    """Open a lake after one table has changed, until the new state of that table is known."""
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
     opened = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Lakes as folders of SQLite files, a file for each database, a few rows in each table: what an index is made of."""
+"""Lakes for indexing: folders of SQLite files, one file per database, with a few rows in each table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlite_utils import Database
 from tag_bench.lake import ADJECTIVES, NOUNS
 
 SYNTHETIC = "synthetic"
-"""The name of the lake that is made up."""
+"""The name of the synthetic lake."""
 
 _TABLES, _DATABASES, _COLUMNS, _ROWS = 10_000, 200, 20, 20
 _TYPES = {"NUMBER": "INTEGER", "FLOAT": "REAL", "BOOLEAN": "INTEGER"}
@@ -28,7 +28,7 @@ class Table:
     """A table to write.
 
     Attributes:
-        database, name: what it is called.
+        database, name: of the table.
         columns: name and SQLite's type of each.
         rows: of its cells.
     """
@@ -40,7 +40,7 @@ class Table:
 
 
 def write(tables: Iterator[Table], folder: Path) -> tuple[int, int]:
-    """Write tables that arrive database by database; gives how many there are, and their columns in all."""
+    """Write tables that are sorted by database; gives the number of tables and of all columns."""
     count = columns = 0
     for database, group in groupby(tables, key=lambda table: table.database):
         with closing(Database(folder / f"{database}.sqlite")) as file:
@@ -65,7 +65,7 @@ def change_one(folder: Path) -> None:
 
 
 def spider2_tables(folder: Path) -> Iterator[Table]:
-    """Every table of Spider 2's warehouses, its samples as rows; all tables of a family have those of the family."""
+    """Every table of Spider 2's warehouses, with its samples as rows; all tables of a family have the same samples."""
     with gzip.open(folder / "tables.jsonl.gz", "rt", encoding="utf-8") as lines:
         families = sorted(map(json.loads, lines), key=lambda family: str(family["database"]))
     for family in families:
@@ -78,13 +78,13 @@ def spider2_tables(folder: Path) -> Iterator[Table]:
         ]
         for table in family["tables"]:
             name = table.removeprefix(f"{family['database']}.")
-            # SQLite keeps names that begin so to itself.
+            # SQLite reserves names with this prefix.
             name = f"_{name}" if name.casefold().startswith("sqlite_") else name
             yield Table(family["database"], name, names, rows)
 
 
 def _distinct(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the second of two names that differ in case only, which SQLite does not tell apart."""
+    """Without names that differ from an earlier one only in case, because SQLite ignores case."""
     return list({column["name"].casefold(): column for column in reversed(columns)}.values())[::-1]
 
 
@@ -94,12 +94,12 @@ def spider2_questions(folder: Path) -> list[str]:
 
 
 def synthetic_tables(tables: int = _TABLES, databases: int = _DATABASES, columns: int = _COLUMNS) -> Iterator[Table]:
-    """Tables of all-day things, of which some reference others of their database.
+    """Tables of everyday things; some reference others in their database.
 
     Args:
         tables: how many.
-        databases: that they are in.
-        columns: of each.
+        databases: how many.
+        columns: of each table.
     """
     random = np.random.default_rng(0)
     names = [f"{adjective}_{noun}" for noun in NOUNS for adjective in ADJECTIVES]
@@ -128,7 +128,7 @@ def _cell(random: np.random.Generator, row: int, name: str, kind: str) -> Any:
 
 
 def synthetic_questions(count: int) -> list[str]:
-    """Questions about two of the things."""
+    """Questions about two things."""
     random = np.random.default_rng(1)
     return [
         f"Which {random.choice(ADJECTIVES)} {random.choice(NOUNS)} has the highest {random.choice(NOUNS)} amount "

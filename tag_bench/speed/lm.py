@@ -1,7 +1,7 @@
-"""``tag_bench speed lm``: rows through the LM layer, beside a bare aiohttp loop and, on request, LOTUS.
+"""``tag_bench speed lm``: rows through the LM layer, compared with a bare aiohttp loop and, on request, LOTUS.
 
-Every side of a case speaks to one local server in a process of its own, and runs in a fresh process; repeats of the
-sides alternate, and each figure is the median over the repeats. Imports and one request to warm up are not measured.
+All sides of a case use the same kind of local server, in a separate process, and each run is a new process. Repeats of
+the sides alternate, and each figure is the median over the repeats. Imports and one warm-up request are not measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ATTEMPTS = 3
 
 
 def measure(case: Case, side: str, url: str) -> dict[str, float]:
-    """One run of a side in a fresh process; one that hangs is said to, and repeated."""
+    """One run of a side in a new process; a run that hangs is reported and repeated."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             done = subprocess.run(
@@ -63,12 +63,14 @@ def compare(case: Case, sides: dict[str, str], repeats: int) -> dict[str, Any]:
 
 
 @click.command("lm", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--peer", type=click.Choice(["lotus"]), help="Also measure a peer (needs its extra).")
-@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="These cases only.")
-@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each side.")
+@click.option("--peer", type=click.Choice(["lotus"]), help="Also measure another library (needs its extra).")
+@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="Only these cases.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="The number of runs of each side."
+)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(peer: str | None, names: tuple[str, ...], repeats: int, output: Any) -> None:
-    """Rows a second, CPU and memory of df.tag.sem_filter against a local server.
+    """Rows per second, CPU and memory of df.tag.sem_filter, with a local server.
 
     Example: python -m tag_bench speed lm --peer lotus --json -
     """

@@ -1,7 +1,7 @@
-"""``tag_bench speed mcp``: how soon a server of tools is there, and what the protocol adds to a call.
+"""``tag_bench speed mcp``: the start time of an MCP server, and the time that the protocol adds to a call.
 
-The server runs in a process of its own, over a corpus that is indexed. What a call takes there is set beside the same
-call of the plain function in this process.
+The server runs in a separate process over an indexed corpus. Its calls are compared with calls of the plain functions
+in this process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def timed(call: Callable[[], Any], times: int) -> list[float]:
 
 
 async def served(source: str, calls: dict[str, dict[str, Any]], times: int, starts: int) -> dict[str, Any]:
-    """Seconds of starts, and of calls of a server that is there."""
+    """Seconds of starts, and of calls of a running server."""
     import mcp
 
     parameters = mcp.StdioServerParameters(
@@ -68,11 +68,11 @@ async def served(source: str, calls: dict[str, dict[str, Any]], times: int, star
 
 @click.command("mcp", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", type=click.Path(path_type=Path, exists=True), default=Path("examples/data"))
-@click.option("--times", default=100, show_default=True, help="Calls of each tool.")
+@click.option("--times", default=100, show_default=True, help="The number of calls of each tool.")
 @click.option("--starts", default=3, show_default=True)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(source: Path, times: int, starts: int, output: Any) -> None:
-    """Seconds until a server answers, and milliseconds of calls beside those of the plain functions.
+    """Seconds until a server answers, and milliseconds of calls, compared with the plain functions.
 
     Example: python -m tag_bench speed mcp
     """

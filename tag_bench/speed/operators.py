@@ -1,7 +1,7 @@
-"""``tag_bench speed operators``: what operators need of requests, rounds, tokens and time, beside LOTUS on request.
+"""``tag_bench speed operators``: requests, rounds, tokens and time of operators, on request compared with LOTUS.
 
-As in ``tag_bench speed lm``, every side speaks to one local server in a process of its own, runs in a fresh process,
-repeats of the sides alternate, and each figure is the median over the repeats. The cases are those of
+As in ``tag_bench speed lm``, all sides use the same kind of local server, in a separate process, and each run is a new
+process. Repeats of the sides alternate, and each figure is the median over the repeats. The cases are those of
 :data:`tag_bench.speed.cases.CASES`.
 """
 
@@ -21,11 +21,11 @@ from tag_bench.speed.cases import CASES, Case
 
 _TIMEOUT = 900
 _QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TQDM_DISABLE": "1"}
-"""No bars, and no prices fetched from the network, on either side."""
+"""Environment for both sides: no progress bars, and no download of prices."""
 
 
 def measure(case: Case, side: str, url: str) -> dict[str, float]:
-    """One run of a side in a fresh process."""
+    """One run of a side in a new process."""
     done = subprocess.run(
         [sys.executable, "-m", "tag_bench.speed.cases", side, case.name, url],
         stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=False, env=os.environ | _QUIET,
@@ -54,12 +54,18 @@ def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
 
 
 @click.command("operators", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--peer", type=click.Choice(["lotus"]), help="Also measure a peer (needs its extra).")
-@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="These cases only.")
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each side at least.")
+@click.option("--peer", type=click.Choice(["lotus"]), help="Also measure another library (needs its extra).")
+@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="Only these cases.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="The lowest number of runs of each side.",
+)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(peer: str | None, names: tuple[str, ...], repeats: int, output: Any) -> None:
-    """Requests, rounds, tokens and seconds of the operators against a local server.
+    """Requests, rounds, tokens and seconds of the operators, with a local server.
 
     Example: python -m tag_bench speed operators --peer lotus --json -
     """

@@ -1,7 +1,7 @@
-"""``tag_bench speed selectors``: JAR's program on a solver, its optimum by branch and bound, greedy, and the default.
+"""``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, greedily, and the default method.
 
-``exact`` and ``mip`` are given the same problems: the twenty tables of highest coarse relevance, ω as in the paper, the
-authors' weights. Where both ended, their objectives are compared.
+``exact`` and ``mip`` solve the same problems: the twenty tables with the highest coarse relevance, ω as in the paper,
+and the authors' weights. If both finish, their objectives are compared.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Case:
 def cases(
     data: Dataset, index: RetrievalIndex, given: Sequence[Sequence[str]] | None, count: int, pool: int
 ) -> list[Case]:
-    """The problems of some questions of several tables, evenly spread over the file."""
+    """The problems of some questions that need several tables, evenly spread over the file."""
     questions = [question for question in data.questions if len(question.gold) > 1]
     step = max(1, len(questions) // count)
     found = []
@@ -73,7 +73,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Milliseconds of everything that the default does for a question: first with the encoder, then from its memory."""
+    """Milliseconds of the whole default method for a question: first with the encoder, then with cached vectors."""
     parsed = [Question.of(question) for question in questions]
     AUTO.prepared(index, Question.of("warm up"))
     found: dict[str, list[float]] = {"encoded": [], "remembered": [], "choice": []}
@@ -93,16 +93,24 @@ def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
-@click.option("--questions", type=click.IntRange(min=1), default=60, show_default=True, help="How many.")
+@click.option("--questions", type=click.IntRange(min=1), default=60, show_default=True, help="The number of questions.")
 @click.option(
-    "--mip-questions", type=click.IntRange(min=0), default=6, show_default=True, help="Of these, on the solver."
+    "--mip-questions",
+    type=click.IntRange(min=0),
+    default=6,
+    show_default=True,
+    help="The number of them for the solver.",
 )
 @click.option(
-    "--mip-k", "mip_sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5), help="For these Ks."
+    "--mip-k", "mip_sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5), help="The numbers of tables."
 )
 @click.option("--mip-seconds", type=float, default=60.0, show_default=True, help="The solver's time limit.")
 @click.option(
-    "--candidates", type=click.IntRange(min=1), default=CANDIDATES, show_default=True, help="Tables to choose from."
+    "--candidates",
+    type=click.IntRange(min=1),
+    default=CANDIDATES,
+    show_default=True,
+    help="The number of candidate tables.",
 )
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(

@@ -1,4 +1,4 @@
-"""One run of one side of ``tag_bench speed lm``, in a process of its own that prints its figures."""
+"""One run of one side of ``tag_bench speed lm``, in a separate process that prints its figures."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SYSTEM = "Decide whether the claim is true of the row. Answer with one word, Tru
 
 @dataclass(frozen=True)
 class Case:
-    """What is run.
+    """One case.
 
     Attributes:
         rows: of the frame.
-        distinct: how many of them differ.
+        distinct: the number of distinct rows.
         latency: of the server, seconds.
-        in_flight: requests at most.
+        in_flight: the most requests in flight.
         size: bytes of a row's text.
-        repeats: at least; a case of a tenth of a second needs more than one of ten.
+        repeats: the lowest number of repeats; short cases need more than long ones.
         stored: whether the same frame was answered before, so that nothing needs to be sent.
         bare: whether a bare loop of requests is a fair comparison.
     """
@@ -80,7 +80,7 @@ def ours(case: Case, url: str, folder: Path) -> Run:
 
 
 def lotus(case: Case, url: str, folder: Path) -> Run:
-    """LOTUS's ``df.sem_filter``; its cache, which is off by default, only where the case is about one."""
+    """LOTUS's ``df.sem_filter``; its cache is off, as by default, unless the case is about a cache."""
     import lotus as peer
     import pandas as pd
     from lotus.cache import CacheConfig, CacheFactory, CacheType
@@ -92,7 +92,7 @@ def lotus(case: Case, url: str, folder: Path) -> Run:
 
 
 def bare(case: Case, url: str, folder: Path) -> Run:
-    """As few lines of aiohttp as will send every row, ``in_flight`` at once, and read its answer."""
+    """A minimal aiohttp loop that sends every row, ``in_flight`` at once, and reads its answer."""
     import aiohttp
 
     async def send(texts: list[str]) -> list[str]:
@@ -118,7 +118,7 @@ SIDES = {"ours": ours, "lotus": lotus, "bare": bare}
 
 
 def memory_mb() -> float:
-    """What the process holds now, in MB; on Linux, the peak is counted anew from here."""
+    """The memory of the process now, in MB; on Linux, the peak counter is reset."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
         pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -128,7 +128,7 @@ def memory_mb() -> float:
 
 
 def peak_mb() -> float:
-    """The most that the process has held, in MB."""
+    """The peak memory of the process, in MB."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024 / 1e6
@@ -138,7 +138,7 @@ def peak_mb() -> float:
 
 
 def requests_so_far(url: str) -> int:
-    """How many requests the server has seen."""
+    """The number of requests to the server."""
     with urllib.request.urlopen(f"{url}/stats", timeout=10) as response:
         return int(json.loads(response.read())["requests"])
 

@@ -1,7 +1,7 @@
-"""``tag_bench speed sources``: tables that stay where they are, in a server, in a lake, in partitions.
+"""``tag_bench speed sources``: tables that stay in their source: a server, a lake, partitions.
 
-The cases are those of :data:`tag_bench.speed.source_cases.CASES`. Each makes its tables first, which is not measured;
-its steps follow, each in a fresh process.
+The cases are those of :data:`tag_bench.speed.source_cases.CASES`. Each first makes its tables, which is not measured;
+then its steps run, each in a new process.
 """
 
 from __future__ import annotations
@@ -45,10 +45,15 @@ def all_steps(case: SourceCase, scale: float) -> dict[str, Any]:
 
 
 @click.command("sources", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--case", "names", multiple=True, help="These cases only; a name that is none lists them.")
+@click.option(
+    "--case",
+    "names",
+    multiple=True,
+    help="Only these cases; an unknown name lists all.",
+)
 @click.option(
     "--scale", type=click.FloatRange(min=0, min_open=True, max=1), default=1, show_default=True,
-    help="The share of the sizes that is made, for a quick look.",
+    help="The share of the full sizes, for a quick run.",
 )  # fmt: skip
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(names: tuple[str, ...], scale: float, output: Any) -> None:

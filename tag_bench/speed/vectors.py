@@ -1,10 +1,10 @@
-"""``tag_bench speed vectors``: the exact product with all vectors of a lake, beside FAISS.
+"""``tag_bench speed vectors``: the exact product with all vectors of a lake, compared with FAISS.
 
-A question asks for *every* table's best column, for each of its words; how far a table stands out from all others is a
-signal. An approximate index gives the nearest columns of each word, and nothing of the others.
+A question needs the best column of *every* table, for each of its words: the distance of a table from all others is a
+signal. An approximate index gives only the nearest columns of each word.
 
-The vectors are those of a lake's columns, as texts of table and column: each word at random, a text the mean of its
-words, so that what shares words is near. Larger lakes are several of them, each turned by a reflection.
+The vectors are those of a lake's columns, as texts of table and column. Each word has a random vector, and a text has
+the mean of its words, so that texts with common words are near. Larger lakes are several copies, each reflected.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Vectors = npt.NDArray[np.float32]
 
 _DIMENSION = 384
 _TEXTS = 12
-"""Texts of a question: itself and its words."""
+"""The number of texts of a question: itself and its words."""
 _QUESTIONS = 4
 _NOISE = 0.05
-"""How far each text of a question is from a column's, in standard deviations a dimension."""
+"""The distance of a question's texts from those of columns, in standard deviations per dimension."""
 _SHARES = (16, 8, 4)
-"""One list in so many is looked at."""
+"""One of this many lists is searched."""
 
 
 def texts(source: str, count: int | None) -> list[str]:
-    """The distinct texts of the columns of a lake, at most so many."""
+    """The distinct texts of the columns of a lake, up to a limit."""
     tables = lakes.synthetic_tables() if source == lakes.SYNTHETIC else lakes.spider2_tables(Path(source))
     found: dict[str, None] = {}
     for table in tables:
@@ -56,7 +56,7 @@ def vectors_of(texts: Sequence[str], random: np.random.Generator) -> Vectors:
 
 
 def repeated(vectors: Vectors, times: int, random: np.random.Generator) -> Vectors:
-    """Several lakes of the same kind, each elsewhere."""
+    """Several lakes of the same kind, each in another region of the space."""
     parts = [vectors]
     for _ in range(times - 1):
         mirror = _unit(random.standard_normal((1, _DIMENSION)).astype(np.float32))
@@ -69,7 +69,7 @@ def _unit(vectors: Vectors) -> Vectors:
 
 
 def compare(vectors: Vectors, nearest: int, random: np.random.Generator) -> dict[str, Any]:
-    """CPU milliseconds a question, exactly and with an inverted file, and the share of the nearest that it finds."""
+    """CPU milliseconds per question, exactly and with an inverted file, and the recall of the inverted file."""
     import faiss
 
     faiss.omp_set_num_threads(1)
@@ -96,7 +96,7 @@ def compare(vectors: Vectors, nearest: int, random: np.random.Generator) -> dict
 
 
 def _timed(find: Callable[[Vectors], Any], each: Sequence[Vectors]) -> tuple[Any, float]:
-    """What is found for all questions, and CPU milliseconds for one of them, the second time."""
+    """The results for all questions, and CPU milliseconds per question in a second run."""
     found = np.concatenate([find(texts) for texts in each])
     started = time.process_time()
     for texts in each:
@@ -109,13 +109,27 @@ def _rounded(started: float, times: float) -> float:
 
 
 @click.command("vectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--lake", "source", default=lakes.SYNTHETIC, show_default=True, help="Or a folder of Spider 2's tables.")
-@click.option("--texts", "count", type=click.IntRange(min=50), help="Of the lake, at most; all of them if not given.")
-@click.option("--times", type=click.IntRange(min=1), multiple=True, default=(1, 2, 4), help="Sizes, in such lakes.")
-@click.option("--nearest", type=click.IntRange(min=1), default=1000, show_default=True, help="Columns for each text.")
+@click.option(
+    "--lake",
+    "source",
+    default=lakes.SYNTHETIC,
+    show_default=True,
+    help="'synthetic', or a folder of Spider 2's tables.",
+)
+@click.option("--texts", "count", type=click.IntRange(min=50), help="The most texts of columns; by default all.")
+@click.option(
+    "--times", type=click.IntRange(min=1), multiple=True, default=(1, 2, 4), help="The sizes, as multiples of the lake."
+)
+@click.option(
+    "--nearest",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="The number of nearest columns per text.",
+)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(source: str, count: int | None, times: tuple[int, ...], nearest: int, output: Any) -> None:
-    """CPU milliseconds a question for the vectors of a lake, exactly and with FAISS, on one core.
+    """CPU milliseconds per question for the vectors of a lake, exactly and with FAISS, on one core.
 
     Example: python -m tag_bench speed vectors --lake ../shared/bench/spider2 --json -
     """

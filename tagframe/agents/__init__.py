@@ -1,1 +1,1 @@
-"""A corpus for agents and to look at: plain functions (``tools``), their ``schemas``, an MCP ``server``; a ``page``."""
+"""A corpus for agents (``tools``, their ``schemas``, an MCP ``server``) and for people (a ``page``)."""

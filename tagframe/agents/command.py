@@ -1,4 +1,4 @@
-"""What ``tagframe mcp`` does: checks what was asked for, then serves. It imports little, so that it serves soon."""
+"""The command ``tagframe mcp``: checks its arguments, then serves. It imports little, so that it starts quickly."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ def serve(
     password_from: str | None = None,
     follow_links: bool = False,
 ) -> None:
-    """Serve the tables of sources on standard input and output, until the client goes.
+    """Serve the tables of sources on standard input and output, until the client disconnects.
 
     Args:
-        sources: files, folders, catalogues, URLs of servers; one corpus together.
+        sources: files, folders, catalogues, URLs of servers; together they are one corpus.
         to: a folder in which new files may be written.
-        ask, learn: whether there are tools for it.
-        budget: dollars that a model may cost.
-        password_from: the variable that has the password of a server.
+        ask, learn: whether these tools are offered.
+        budget: the most dollars for a model.
+        password_from: the environment variable with the password of a server.
         follow_links: as for :func:`tagframe.open_corpus`.
 
     Raises:
         MissingExtra: the SDK is not installed.
-        SourceNotFound: a source is not there.
-        InvalidArgument: ``ask`` without a budget; ``to`` is no folder, or is one that is read.
+        SourceNotFound: a source does not exist.
+        InvalidArgument: ``ask`` without a budget; ``to`` is not a folder, or is inside a source.
     """
     try:
         import anyio
 
         from tagframe.agents.server import CorpusServer
     except ImportError as error:
-        raise MissingExtra('tagframe mcp needs the SDK of its protocol: pip install "tagframe[mcp]"') from error
+        raise MissingExtra('tagframe mcp needs the MCP SDK: pip install "tagframe[mcp]"') from error
     paths = [Path(source).expanduser() for source in sources if not _is_url(source)]
     for path in paths:
         if not path.exists() and not any(sign in path.name for sign in "*?["):
-            raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
+            raise SourceNotFound(f"no file or folder {shown_path(path)}")
     if ask and budget is None:
-        raise InvalidArgument("--ask lets an agent spend money: give a --budget, as --budget 1.00 (dollars)")
+        raise InvalidArgument("--ask lets an agent spend money: set a limit, such as --budget 1.00 (dollars)")
     if to is not None:
         to = to.expanduser().resolve()
         if not to.is_dir():
-            raise InvalidArgument(f"--to is a folder that is there; got {shown_path(to)}")
+            raise InvalidArgument(f"--to must be an existing folder; got {shown_path(to)}")
         for path in paths:
             if path.is_dir() and to.is_relative_to(path.resolve()):
                 raise InvalidArgument(
-                    f"--to {shown_path(to)} is inside of {shown_path(path)}, whose files are tables: no source is "
-                    "written to"
+                    f"--to {shown_path(to)} is inside the source {shown_path(path)}, and sources are never written "
+                    "to: choose another folder"
                 )
 
     def opened() -> Tools:
@@ -76,7 +76,7 @@ def serve(
             corpora.append(open_corpus(source, follow_links=follow_links, password_from=secret, progress=False))
         return Tools(functools.reduce(Corpus.union, corpora), ask, learn, account, to)
 
-    # Standard output is the protocol's; and what is warned of stands in results.
+    # Standard output is for the protocol only, and results contain the warnings.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="tagframe: %(message)s")
     warnings.simplefilter("ignore")
     context = copy_context()

@@ -1,4 +1,4 @@
-"""A statement of which so many rows are wanted at most."""
+"""A statement with a limit on its rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tagframe.answer.guard import LONGEST
 
 
 def limited(sql: str, rows: int, dialect: str) -> str:
-    """The statement with a LIMIT where it has none, or a larger one; one that does not parse as it is.
+    """The statement with a LIMIT, if it has none or a larger one; unchanged if it does not parse.
 
     >>> limited("SELECT a FROM t ORDER BY a -- the first", 3, "sqlite")
     'SELECT a FROM t ORDER BY a -- the first\\nLIMIT 3'

@@ -1,8 +1,8 @@
 """``tagframe look``: a page on loopback that shows the tables of a corpus, how they join, and why.
 
-It reads profiles only, no rows, and writes nothing but what its user says of keys. Whoever can open a connection to
-this machine is a stranger until they show the token, which stands behind the # of the page's address and so in no
-request line, log or Referer; every request but that for the page itself, which holds nothing, carries it in a header.
+It reads profiles only, no rows, and writes only the user's decisions on keys. Every request must have the token in a
+header, except the request for the page itself, which contains no data. The token is after the # of the page's address,
+so it is never in a request line, a log or a Referer.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 TOKEN_HEADER = "x-tagframe-token"
 _LOOPBACK = "127.0.0.1"
 _FAINTEST = 0.2
-"""The chance from which on a key is worth a person's look."""
+"""The lowest chance of a key that is shown to the user."""
 _LONGEST_SAMPLE = 200
 
 
 def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda address: None) -> None:
-    """Show a corpus on a page of this machine, until it is interrupted.
+    """Show a corpus on a local page, until interrupted.
 
     Args:
-        corpus: which is shown.
-        port: to listen at; 0 for one that is free.
-        say: is told the page's address, with the token, once the port is open.
+        corpus: to show.
+        port: to listen on; 0 for a free one.
+        say: called with the page's address, including the token, once the port is open.
 
     Raises:
         MissingExtra: the web server is not installed.
-        InvalidArgument: the port is taken.
+        InvalidArgument: the port is in use.
     """
     try:
         import uvicorn
@@ -62,7 +62,7 @@ def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda ad
         try:
             listening.bind((_LOOPBACK, port))
         except OSError as error:
-            raise InvalidArgument(f"port {port} cannot be had ({error.strerror}); 0 takes a free one") from error
+            raise InvalidArgument(f"port {port} is not available ({error.strerror}); use 0 for a free one") from error
         port = listening.getsockname()[1]
         listening.listen()
         say(f"http://{_LOOPBACK}:{port}/#{token}")
@@ -73,12 +73,12 @@ def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda ad
 
 
 def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
-    """The page of a corpus and what it asks for, as an ASGI application.
+    """The page of a corpus and its API, as an ASGI application.
 
     Args:
-        corpus: which is shown.
-        token: that requests must carry in the header ``x-tagframe-token``.
-        port: that the page is at; requests for any other host are refused.
+        corpus: to show.
+        token: that requests must have in the header ``x-tagframe-token``.
+        port: of the page; requests for any other host are refused.
     """
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -123,7 +123,7 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def _policy(html: str) -> str:
-    """What the page may do: run its own script, wear its own style, and ask this server."""
+    """The page's Content-Security-Policy: its own script and style, and requests to this server."""
 
     def hashed(tag: str) -> str:
         (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, flags=re.DOTALL)
@@ -136,7 +136,7 @@ def _policy(html: str) -> str:
 
 
 class _Guard:
-    """Refuses what does not name this host, against DNS rebinding, or has no token; and forbids the page the rest."""
+    """Refuses requests for other hosts (against DNS rebinding) or without the token, and sets security headers."""
 
     def __init__(self, app: Starlette, token: str, port: int, policy: str) -> None:
         self._app, self._token = app, token.encode()
@@ -157,11 +157,11 @@ class _Guard:
         headers = Headers(scope=scope)
         app: ASGIApp = self._app
         if headers.get("host") not in self._hosts:
-            app = _json({"error": "this page is for its own machine only"}, 403)
+            app = _json({"error": "this page can only be opened on the machine that serves it"}, 403)
         elif scope["path"] != "/" and not secrets.compare_digest(
             headers.get(TOKEN_HEADER, "").encode("latin-1"), self._token
         ):
-            app = _json({"error": "the token is missing or wrong: open the address that tagframe look printed"}, 403)
+            app = _json({"error": "the token is missing or wrong: open the full address printed by tagframe look"}, 403)
 
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -172,7 +172,7 @@ class _Guard:
 
 
 def _table(profile: TableProfile) -> dict[str, Any]:
-    """A table as the page shows it; of columns that are hidden, from anybody, there are no cells in its profile."""
+    """A table for the page; a profile has no cells of hidden columns."""
     columns = [
         {
             "name": one.name,
@@ -182,7 +182,7 @@ def _table(profile: TableProfile) -> dict[str, Any]:
             "distinct": one.distinct,
             "samples": [sample[:_LONGEST_SAMPLE] for sample in one.samples],
             "description": one.description,
-            "hidden": "hidden" if one.hidden else "kept from models" if one.unprompted else "",
+            "hidden": "hidden" if one.hidden else "hidden from models" if one.unprompted else "",
         }
         if not one.hidden
         else {"name": one.name, "hidden": "hidden"}
@@ -199,7 +199,7 @@ def _table(profile: TableProfile) -> dict[str, Any]:
 
 
 class _Keys:
-    """The keys of a corpus as the page shows them, with what its user says of each."""
+    """The keys of a corpus for the page, with the user's decision on each."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -207,13 +207,13 @@ class _Keys:
         self._held: tuple[object, list[KeyPair]] | None = None
 
     def shown(self) -> list[dict[str, Any]]:
-        """All that are likely enough, those of the user, and those that the user forbade."""
+        """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
         return self.told_apart(
             with_told([key for key in self._inferred() if key.score >= _FAINTEST], self._corpus.profiles)
         )
 
     def told_apart(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
-        """Keys as the page shows them, ``forbidden`` ones behind them."""
+        """Keys for the page; the ``forbidden`` ones follow the others."""
         known = knowledge_of(self._corpus).known
         of_user = {pair for key in known.keys for pair in _both_ways(key)}
         shown = [(key, "accepted" if key in of_user else "") for key in keys]
@@ -226,7 +226,7 @@ class _Keys:
         return [{**key.to_json(), "left": key.left, "right": key.right, "said": said} for key, said in shown]
 
     def tell(self, body: bytes) -> list[dict[str, Any]]:
-        """Do what the user says of a key, and give all keys as they are then."""
+        """Apply the user's decision on a key; gives all keys afterwards."""
         does = {"accept": self._corpus.keys.add, "forbid": self._corpus.keys.forbid, "forget": self._corpus.keys.forget}
         try:
             asked = json.loads(body)
@@ -237,10 +237,10 @@ class _Keys:
             )
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidArgument(
-                'a key is told as {"say": "accept", "forbid" or "forget", "left_table": …, "left_columns": […], …}'
+                'expected {"say": "accept", "forbid" or "forget", "left_table": …, "left_columns": […], …}'
             ) from error
         if not mine or len(mine) != len(theirs) or (left.id, mine) == (right.id, theirs):
-            raise InvalidArgument(f"a key has as many columns on either side; got {mine} and {theirs}")
+            raise InvalidArgument(f"a key joins different columns, as many on each side; got {mine} and {theirs}")
         for profile, columns in ((left, mine), (right, theirs)):
             for column in columns:
                 profile.column(column)
@@ -248,7 +248,7 @@ class _Keys:
         return self.shown()
 
     def _inferred(self) -> list[KeyPair]:
-        """As data and names have them; what is told of keys changes none of it, and what is hidden does."""
+        """The keys inferred from data and names. They depend on hidden columns, but not on the user's decisions."""
         with self._lock:
             withheld = knowledge_of(self._corpus).known.withheld
             if self._held is None or self._held[0] != withheld:

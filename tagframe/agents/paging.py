@@ -1,4 +1,4 @@
-"""What fits a model's context: results are cut to some thousand tokens, and a cursor gives what follows."""
+"""Paging for a model's context: a result has at most some thousand tokens, and a cursor for the next page."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tagframe.operators.cells import json_cells
 T = TypeVar("T")
 
 TOKENS = 8_000
-"""Of one result, at most."""
+"""The most tokens of one result."""
 _BYTES_A_TOKEN = 1.3
-"""Of text that is not ASCII: an emoji of four bytes is of three tokens at worst."""
+"""Bytes per token of text that is not ASCII: an emoji of four bytes has at most three tokens."""
 _LENGTHS = (1_000, 200, 40, 8)
-"""Characters of a cell at most: fewer where not even one row fits otherwise."""
+"""The most characters of a cell; smaller limits are tried if not even one row fits."""
 _EXACT = 2**53
-"""Beyond it a client that reads JSON numbers as floats would change an integer: it is given as text."""
+"""Larger integers are given as text, because clients that read JSON numbers as floats would change them."""
 _REMEMBERED = 8
 
 
 def tokens_of(value: Any) -> float:
-    """About how many tokens a value is of as JSON, and rather too many than too few."""
+    """The estimated tokens of a value as JSON, rather too many than too few."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     others = len(text.encode("utf-8", "replace")) - plain
@@ -36,23 +36,23 @@ def tokens_of(value: Any) -> float:
 
 
 def offset_of(cursor: str | None) -> int:
-    """Where the page of a cursor begins.
+    """The position at which the page of a cursor begins.
 
     Raises:
-        InvalidArgument: no result has had such a cursor.
+        InvalidArgument: the cursor is not valid.
     """
     if cursor is None or cursor == "":
         return 0
     if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
-        raise InvalidArgument(f"a cursor is passed as the result before had it, or left out; got {cursor!r:.80}")
+        raise InvalidArgument(f"pass the cursor of the previous result, or leave it out; got {cursor!r:.80}")
     return int(cursor)
 
 
 def page_of(rows: Sequence[list[Any]], start: int, room: float) -> tuple[list[list[Any]], str | None, bool]:
-    """The rows from ``start`` on that fit, the cursor of those that follow, and whether cells were cut for it.
+    """The rows from ``start`` that fit, the cursor of the next page, and whether cells were cut.
 
     Raises:
-        InvalidArgument: there are no rows from there on, or one row alone is too wide.
+        InvalidArgument: there are no such rows, or a single row is too wide.
     """
     if start and start >= len(rows):
         raise InvalidArgument(f"the cursor {start} is past the end: there are {len(rows):,} rows")
@@ -78,7 +78,7 @@ def _cut(cell: Any, longest: int) -> Any:
 
 
 def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
-    """The rows of a frame as JSON has them."""
+    """The rows of a frame as JSON values."""
     columns = [json_cells(column) for _, column in frame.items()]
     return [
         [str(cell) if isinstance(cell, int) and abs(cell) > _EXACT else cell for cell in row]
@@ -87,14 +87,14 @@ def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
 
 
 class Remembered:
-    """The results that were given last, so that a page that follows is of the same rows."""
+    """The latest results, so that the next page has the same rows."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: object, start: int, make: Callable[[], T]) -> T:
-        """What was made under this key, for a page after the first one; else what ``make`` gives."""
+        """The stored result of this key, for a page after the first one; else the result of ``make``."""
         name = json.dumps(key, default=str)
         with self._lock:
             if start and name in self._known:

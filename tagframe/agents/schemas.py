@@ -1,4 +1,4 @@
-"""Tools as a model is told of them: JSON schemas made of their signatures and docstrings, and calls by name."""
+"""Descriptions of tools for a model (JSON schemas from signatures and docstrings), and calls by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARGUMENT = re.compile(r"^(\w+): (.*)$")
 
 
 class ToolSchema(TypedDict):
-    """A tool: what it is called, what a model is told of it, and what it takes and gives as JSON schemas."""
+    """A tool: its name, its description for a model, and the JSON schemas of its arguments and result."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class ToolSchema(TypedDict):
 
 
 def schema_of(tool: Callable[..., Any]) -> ToolSchema:
-    """What a model is told of a tool."""
+    """The description of a tool for a model."""
     return _schema_of(getattr(tool, "__func__", tool))
 
 
@@ -54,7 +54,7 @@ def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without the titles that names tell already, nor what is meant for readers of the source."""
+    """A schema without titles, which only repeat names, and without descriptions for readers of the source."""
     if isinstance(schema, dict):
         return {
             key: {name: _plain(one) for name, one in value.items()} if key in ("properties", "$defs") else _plain(value)
@@ -65,10 +65,10 @@ def _plain(schema: Any) -> Any:
 
 
 def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
-    """A tool as the API of a provider takes it.
+    """A tool in the format of a provider's API.
 
     Raises:
-        InvalidArgument: no such format.
+        InvalidArgument: an unknown format.
     """
     schema = schema_of(tool)
     name, description, taken = schema["name"], schema["description"], schema["input_schema"]
@@ -82,23 +82,23 @@ def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
 
 
 def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
-    """What a tool gives for arguments that a model wrote, which may be JSON text.
+    """The result of a tool for arguments that a model wrote, which may be JSON text.
 
     Raises:
-        InvalidArgument: they are not what the tool takes.
+        InvalidArgument: the arguments are wrong.
     """
     try:
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
     except ValueError as error:
-        raise InvalidArgument(f"the arguments of {tool.__name__} are one JSON object: {error}") from error
+        raise InvalidArgument(f"the arguments of {tool.__name__} must be one JSON object: {error}") from error
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgument(f"the arguments of {tool.__name__} are one JSON object; got {given!r:.100}")
+        raise InvalidArgument(f"the arguments of {tool.__name__} must be one JSON object; got {given!r:.100}")
     checked = {name: value for name, value in given.items() if value is not None}
     try:
         return _checked(tool.__func__)(tool.__self__, **checked)  # type: ignore[attr-defined]
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise InvalidArgument(f"{tool.__name__} takes other arguments: {said}") from error
+        raise InvalidArgument(f"wrong arguments for {tool.__name__}: {said}") from error
 
 
 _checked = lru_cache(maxsize=64)(validate_call)

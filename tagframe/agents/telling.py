@@ -1,4 +1,4 @@
-"""Results of the rooms below as the tools tell them."""
+"""Results of other modules in the form in which tools return them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _SAID = 10
 
 
 def rounded(chance: float | None) -> float | None:
-    """A chance with three digits."""
+    """A chance with three decimals."""
     return None if chance is None else round(float(chance), 3)
 
 
 def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
-    """A function of a table that was found and a number, which gives so many of its columns, or some more.
+    """A function of a found table and a number, which gives about that many of its columns.
 
-    They are those nearest to the question, keys, those that it is joined by, and those whose cells have words of the
-    question.
+    These are the columns nearest to the question, keys, join columns, and columns with words of the question in their
+    cells.
     """
     index = index_of(found.corpus, get_embedder())
     asked = Question.of(found.question)
@@ -57,10 +57,10 @@ def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
 
 
 def left_out(plan: JoinPlan) -> str:
-    """What a plan leaves out, in a sentence; "" for nothing."""
+    """The tables that a plan leaves out, in a sentence; "" if there are none."""
     if not plan.left_out:
         return ""
-    return f"{', '.join(plan.left_out)}: not joined, as more likely not needed, and rows would only be repeated"
+    return f"not joined: {', '.join(plan.left_out)} (probably not needed, and would only repeat rows)"
 
 
 def join_of(step: JoinStep, plan: JoinPlan) -> Join:
@@ -75,13 +75,13 @@ def join_of(step: JoinStep, plan: JoinPlan) -> Join:
 
 
 def one_line_of(plan: JoinPlan, sql: str) -> str:
-    """The statement of a plan without its line breaks, which cost tokens; as it is where they may be of a name."""
+    """The statement of a plan without line breaks, to save tokens; unchanged if a name contains one."""
     names = [name for source in plan.sources for name in (source.id, source.name, *source.columns)]
     return sql if any("\n" in name for name in names) else re.sub(r"\n *", " ", sql)
 
 
 def account_of(report: MergeReport, plan: JoinPlan, said: Sequence[str]) -> Account:
-    """What a merge does to rows, and what it said of itself."""
+    """How a merge changes rows, with its warnings."""
     joins = [
         CountedJoin(
             **join_of(step, plan),
@@ -102,12 +102,12 @@ def account_of(report: MergeReport, plan: JoinPlan, said: Sequence[str]) -> Acco
 
 
 def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] | None) -> list[str]:
-    """The columns of a merge that an agent may see, and those that it asks for.
+    """The columns of a merge that an agent may see, limited to those that it asks for.
 
     Raises:
-        HiddenColumn: it asks for one that is hidden from models, or tests it: rows would tell of its cells.
-        InvalidArgument: a test is another expression than comparisons of columns with values.
-        ColumnNotFound: it names no column of the plan.
+        HiddenColumn: it selects or tests a column that is hidden from models; even a test would reveal cells.
+        InvalidArgument: ``where`` is not a comparison of columns with values.
+        ColumnNotFound: the plan has no such column.
     """
     names = plan.column_names()
     hidden = unprompted_names(plan, names)
@@ -116,17 +116,17 @@ def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] 
     if not test.is_said:
         raise InvalidArgument(
             "where= compares columns with values, as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, with "
-            f"==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. run_sql takes any condition"
+            f"==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
         )
     asked = [plan.find_column(name) for name in columns or ()]
     for key in [*asked, *test.columns(())]:
         if names[key] in hidden:
-            raise HiddenColumn(f"column {'.'.join(key)} is hidden: tables may join on it, and no result tells of it")
+            raise HiddenColumn(f"column {'.'.join(key)} is hidden: tables may join on it, but no result shows it")
     return list(dict.fromkeys(names[key] for key in (asked if columns else names) if names[key] not in hidden))
 
 
 def open_column(profile: TableProfile, name: str) -> ColumnProfile:
-    """The profile of a column that may be seen, its name in any case.
+    """The profile of a visible column; its name may be in any case.
 
     Raises:
         ColumnNotFound: no such column.
@@ -135,12 +135,12 @@ def open_column(profile: TableProfile, name: str) -> ColumnProfile:
     folded = [column for column in profile.columns if column.name.casefold() == name.casefold()]
     column = folded[0] if len(folded) == 1 else profile.column(name)
     if not column.for_models:
-        raise HiddenColumn(f"column {profile.id}.{column.name} is hidden: nothing tells of its cells")
+        raise HiddenColumn(f"column {profile.id}.{column.name} is hidden: its cells are never shown")
     return column
 
 
 def rows_behind(sources: pd.DataFrame) -> list[RowsBehind]:
-    """The rows that a result was made of: how many of each table, and the first keys."""
+    """The source rows of a result: how many of each table, and the first keys."""
     told = []
     for table, group in sources.groupby("table", sort=False):
         values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
@@ -157,22 +157,22 @@ def rows_behind(sources: pd.DataFrame) -> list[RowsBehind]:
 
 
 def note_of(start: int, shown: int, rows: int, is_cut: bool) -> str:
-    """What there is to say of a page of rows."""
+    """The note on a page of rows."""
     part = f"rows {start + 1:,} to {start + shown:,} of {rows:,}" if shown < rows else ""
-    cut = "long cells are cut: select a part of one, as substr(column, 1, 500)" if is_cut else ""
+    cut = "long cells are cut: to read more, select a part, as substr(column, 1, 500)" if is_cut else ""
     return "; ".join(filter(None, [part, cut]))
 
 
 def write_new(frame: pd.DataFrame, path: Path) -> None:
-    """Write a frame to a Parquet file that is not there yet.
+    """Write a frame to a new Parquet file.
 
     Raises:
-        FileNotAllowed: there is a file, or a link, of that name: nothing is replaced, as it may be a source.
+        FileNotAllowed: a file or link with that name exists; it is not replaced, as it may be a source.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except FileExistsError:
-        raise FileNotAllowed(f"there is a file {path.name} already, and none is replaced: take another name") from None
+        raise FileNotAllowed(f"the file {path.name} exists already and is not replaced: use another name") from None
     try:
         with open(descriptor, "wb") as file:
             frame.to_parquet(file, index=False)

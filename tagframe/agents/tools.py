@@ -1,6 +1,6 @@
-"""A corpus as tools for an agent: plain functions, each a few lines over what the rooms below do.
+"""A corpus as tools for an agent: plain functions, each a few lines over other modules.
 
-The docstring of a tool is what a model is told of it: what it gives, when to use it and when not, and what follows.
+The docstring of a tool is its description for a model: what it returns, when to use it and when not, what to do next.
 """
 
 from __future__ import annotations
@@ -68,27 +68,27 @@ Tool = Callable[..., Any]
 Where = dict[str, Any] | str
 
 ROWS = 100
-"""Rows that are given where nothing else is said."""
+"""The default number of rows."""
 MOST_ROWS = 10_000
 _COLUMNS = (12, 6, 3)
-"""Columns of a found table that are told: fewer where the result would be too long."""
+"""Columns shown of a found table; smaller numbers are tried if the result is too long."""
 _KEYS = 20
 _REASONS = 3
 _COMMON = 10
 _SEARCHED = 500_000
-"""Rows of all tables up to which a value is looked for in all of them."""
+"""A value is searched in all tables if they have at most this many rows together."""
 _PLACES = 50
 
 
 class _Known(NamedTuple):
-    """How the tables of some profiles are called.
+    """The names of the tables of some profiles.
 
     Attributes:
         profiles: of the corpus.
         names: table ids by name in SQL.
         ids: names in SQL by table id.
         dialect: of statements.
-        is_one: whether it is the only one.
+        is_one: whether all tables have the same dialect.
     """
 
     profiles: Sequence[TableProfile]
@@ -106,17 +106,17 @@ def names_of_tools(may_ask: bool, may_learn: bool) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Tools:
-    """The tools of a corpus; iterated over, those that may be used. Made by ``corpus.tools()``.
+    """The tools of a corpus, made by ``corpus.tools()``. Iterating over it gives the tools that may be used.
 
-    Every tool gives a plain dictionary (:mod:`tagframe.agents.tool_results`), and raises an error of
-    :mod:`tagframe.errors` that says the way out. None writes to a source.
+    Every tool gives a plain dictionary (:mod:`tagframe.agents.tool_results`). Its errors are those of
+    :mod:`tagframe.errors` and say what to do instead. No tool writes to a source.
 
     Attributes:
         corpus: whose tables are found and read.
-        may_ask: whether :meth:`ask` may be used, which needs a budget.
+        may_ask: whether :meth:`ask` may be used; it needs a budget.
         may_learn: whether :meth:`learn` may be used.
-        budget: what the model may cost, all calls together; without one no model is asked.
-        folder: where :meth:`merge_tables` may write files; None for nowhere.
+        budget: for the model, in all calls together; without one, no model is asked.
+        folder: where :meth:`merge_tables` may write files; None if it may not.
         limits: of a statement.
     """
 
@@ -130,18 +130,18 @@ class Tools:
 
     def __post_init__(self) -> None:
         if self.may_ask and self.budget is None:
-            raise InvalidArgument("ask=True lets an agent spend money: give a budget=, as budget=1.0 (dollars)")
+            raise InvalidArgument("ask=True lets an agent spend money: set a limit, such as budget=1.0 (dollars)")
         if self.folder is not None and not self.folder.is_dir():
-            raise InvalidArgument(f"to= is a folder that files may be written to; there is none at {self.folder}")
+            raise InvalidArgument(f"to= must be an existing folder for new files; there is none at {self.folder}")
 
     def __iter__(self) -> Iterator[Tool]:
         return (getattr(self, name) for name in names_of_tools(self.may_ask, self.may_learn))
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
-        """What a tool gives for arguments that a model wrote: an object, or its JSON text.
+        """The result of a tool for arguments that a model wrote: an object, or its JSON text.
 
         Raises:
-            InvalidArgument: there is no such tool, or it takes other arguments.
+            InvalidArgument: there is no such tool, or the arguments are wrong.
         """
         tools = {tool.__name__: tool for tool in self}
         if name not in tools:
@@ -149,7 +149,7 @@ class Tools:
         return called(tools[name], arguments)
 
     def schemas(self, format: Format) -> list[dict[str, Any]]:
-        """The tools as the API of a provider takes them: "openai" or "anthropic"."""
+        """The tools in the format of a provider's API: "openai" or "anthropic"."""
         return [in_format(tool, format) for tool in self]
 
     # --- finding
@@ -157,17 +157,17 @@ class Tools:
     def find_tables(self, question: str, k: int | None = None, confidence: float | None = None) -> gives.Found:
         """Find the tables that answer a question together, and how they join.
 
-        Use it first, for every question about data whose tables you do not know: there may be thousands, and this
-        costs little. Do not use it to list all tables. Each table comes with the chance that it is needed, why, how SQL
-        calls it, and the columns that matter with their values; "joins" are how they join, "bridges" tables that only
-        connect the others, and "confidence" is the chance that nothing is missing. Read "note": it says when nothing
-        fits. Then write the statement and use run_sql; use describe_tables for columns that are not shown, and
-        plan_joins where several tables are joined.
+        Use it first for every question about data if you do not know the tables: there may be thousands, and this
+        costs little. Do not use it to list all tables. Each table has the chance that it is needed, the reasons, its
+        name in SQL, and its relevant columns with values. "joins" says how the tables join, "bridges" are tables that
+        only connect others, and "confidence" is the chance that no table is missing. Read "note": it says if nothing
+        fits. Then write the statement and use run_sql. Use describe_tables for columns that are not shown, and
+        plan_joins if you join several tables.
 
         Args:
             question: In plain words, as the user asked it; names and values in it help.
-            k: How many tables; leave it out to have as many as the question needs.
-            confidence: How sure to be that no table is missing, between 0 and 1; 0.9 where left out.
+            k: How many tables; leave it out to get as many as the question needs.
+            confidence: The wanted chance that no table is missing, between 0 and 1; default 0.9.
         """
         found = retrieve_tables(question, self.corpus, k=k, confidence=confidence)
         plans = found.plans
@@ -210,16 +210,16 @@ class Tools:
         return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
 
     def describe_tables(self, tables: list[str], cursor: str | None = None) -> gives.Described:
-        """Tell all columns of tables: types, stored values, keys to other tables, row counts, descriptions.
+        """Describe all columns of tables: types, stored values, keys to other tables, row counts, descriptions.
 
-        Use it before writing SQL, where find_tables has not shown the columns that you need, or for tables that you
-        know by name. Do not use it to find tables: find_tables is for that. Of columns in "hidden" only the names are
-        told, and no statement reads them. Then use run_sql, or plan_joins for several tables. Where "cursor" is not
+        Use it before writing SQL if find_tables has not shown the columns that you need, or for tables that you know
+        by name. Do not use it to find tables: use find_tables for that. For columns in "hidden" only the names are
+        given, and no statement can read them. Then use run_sql, or plan_joins for several tables. If "cursor" is not
         null there is more: call it again with the same tables and that cursor.
 
         Args:
             tables: Ids or names, as find_tables gives them.
-            cursor: What an earlier result had as its cursor, to go on from there.
+            cursor: The cursor of an earlier result, to continue from there.
         """
         start, room = offset_of(cursor), TOKENS - 200.0
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
@@ -244,7 +244,7 @@ class Tools:
         return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
 
     def all_tables(self) -> gives.AllTables:
-        """All tables with their rows, or as many as 8,000 tokens have room for; no tool, as find_tables finds them."""
+        """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
         room, listed = TOKENS - 200.0, dict[str, int | None]()
         for profile in self.corpus:
             room -= tokens_of(profile.id) + 4
@@ -252,7 +252,7 @@ class Tools:
                 break
             listed[profile.id] = profile.rows
         left = len(self.corpus) - len(listed)
-        return gives.AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: ask find_tables" if left else "")
+        return gives.AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: use find_tables" if left else "")
 
     def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])
@@ -285,18 +285,18 @@ class Tools:
         how: How = "inner",
         on_fanout: Reaction = "raise",
     ) -> gives.Planned:
-        """Plan how tables join, with what that does to their rows counted before anything is merged.
+        """Plan how tables join, and count how the joins change the rows, before anything is merged.
 
-        Use it before you write a statement that joins tables, or use merge_tables: "account" says how many rows of
+        Use it before you write a statement that joins tables, and before merge_tables. "account" says how many rows of
         "start" match, are lost, or are repeated ("fan_out" above 1), and what is doubtful. Do not use it for one table.
-        "sql" is the join in the source's dialect, to be cut down to what you need and run with run_sql. Where an
-        alternative is meant, pass it as "on".
+        "sql" is the join in the source's dialect: reduce it to what you need, and run it with run_sql. To use one of
+        the alternatives, pass it as "on".
 
         Args:
-            tables: Ids or names of two tables or more; tables that connect them are added.
-            on: How they join, where it should be otherwise: ["loan.account_id = account.id"].
+            tables: Ids or names of two or more tables; tables that connect them are added.
+            on: How they join, if the plan should be different: ["loan.account_id = account.id"].
             how: The kind of every join.
-            on_fanout: "allow" where rows of the start table may be repeated; else that is refused, with the count.
+            on_fanout: "allow" if rows of the start table may be repeated; else that is an error with the count.
         """
         plan = self._plan(tables, on)
         shown = visible_columns(plan, None, None)
@@ -326,26 +326,26 @@ class Tools:
     ) -> gives.Merged:
         """Join tables along their keys into rows, or into a Parquet file, and account for every row.
 
-        Use it where whole rows of several tables are wanted, or a file of them for other programs. Do not use it for
-        counts, sums or rankings: run_sql does that where the data are. Rows of the start table that a join would repeat
-        are refused with the way out; "account" says which rows matched and which were lost. Where "cursor" is not null
-        there are more rows: call it again with the same arguments and that cursor.
+        Use it if whole rows of several tables are wanted, or a file of them for other programs. Do not use it for
+        counts, sums or rankings: run_sql computes these in the database. If a join would repeat rows of the start
+        table, it is refused, and the error says what to do; "account" says how many rows matched and were lost. If
+        "cursor" is not null there are more rows: call it again with the same arguments and that cursor.
 
         Args:
             tables: Ids or names; tables that connect them are added.
-            where: Keeps rows that fit: {"city": "Brno", "year": [2020, 2021]}, or "amount > 100 and city == 'Brno'".
-            columns: Those of the result; all where left out.
-            limit: Rows at most; 100 where left out, and all rows for a file.
+            where: The rows to keep: {"city": "Brno", "year": [2020, 2021]}, or "amount > 100 and city == 'Brno'".
+            columns: The columns of the result; default all.
+            limit: The most rows; default 100, and all rows for a file.
             to: The name of a new file, as "loans.parquet", in the folder that this server may write to.
             on: How the tables join, as for plan_joins.
             how: The kind of every join.
-            on_fanout: "allow" where rows of the start table may be repeated.
-            aggregate: One row a key of a table that would repeat rows: {"orders": {"amount": "sum"}}.
-            cursor: What an earlier result had as its cursor.
+            on_fanout: "allow" if rows of the start table may be repeated.
+            aggregate: Reduces a table that would repeat rows to one row per key: {"orders": {"amount": "sum"}}.
+            cursor: The cursor of an earlier result.
         """
         start = offset_of(cursor)
         if start and to is not None:
-            raise InvalidArgument("a file has all rows: a cursor does not go with to=")
+            raise InvalidArgument("to= writes all rows to a file: leave out the cursor")
         target = None if to is None else self._target(to)
         plan = self._plan(tables, on)
         plan = plan.aggregated(aggregate) if aggregate else plan
@@ -391,16 +391,16 @@ class Tools:
             return frame, account_of(report, plan, said)
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
-        """The plan as a statement that :meth:`run_sql` takes, with tables by the names that they have there."""
+        """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
         sources = tuple(replace(source, name=self._name(source.id)) for source in plan.sources)
         named = replace(plan, sources=sources)
         return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
 
     def _target(self, name: str) -> Path:
         if self.folder is None:
-            raise FileNotAllowed("no folder was allowed for files when this was started: leave out to=, and take rows")
+            raise FileNotAllowed("writing files is not allowed here: leave out to= to get rows")
         if Path(name).name != name or name.startswith(".") or not name.endswith(".parquet") or not name.isprintable():
-            raise FileNotAllowed(f"to= is the name of a .parquet file, with no folder in it; got {name!r:.200}")
+            raise FileNotAllowed(f"to= must be the name of a .parquet file, without a folder; got {name!r:.200}")
         return self.folder / name
 
     # --- reading
@@ -408,18 +408,18 @@ class Tools:
     def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
         """Run one SELECT over the tables, read-only, and get its rows.
 
-        Use it to answer a question once you know tables and columns, in the dialect that find_tables told, with tables
-        by the names that it gave. Only one SELECT may run, WITH and UNION included, with limits of time, memory and
-        rows; what is refused says why and what to write instead. Let SQL count, sum and sort rather than read many
-        rows. "truncated" says that there are more rows than the limit; "rows_behind" are keys of the rows that the
-        result was made of, to be cited. Where "cursor" is not null there are more rows: call it again with the same
-        arguments and that cursor.
+        Use it to answer a question once you know tables and columns. Write the dialect and the table names that
+        find_tables gave. Only one SELECT may run (WITH and UNION are allowed), with limits of time, memory and rows.
+        If it is refused, the error says why and what to write instead. Let SQL count, sum and sort instead of reading
+        many rows. "truncated" says that there are more rows than the limit; "rows_behind" are the keys of the source
+        rows, to cite them. If "cursor" is not null there are more rows: call it again with the same arguments and that
+        cursor.
 
         Args:
             sql: One SELECT statement.
-            limit: Rows at most, up to 10,000.
-            rows_behind: Whether to tell which rows of the tables are behind the result; false is faster.
-            cursor: What an earlier result had as its cursor.
+            limit: The most rows, up to 10,000.
+            rows_behind: Whether to return the keys of the source rows; false is faster.
+            cursor: The cursor of an earlier result.
         """
         start = offset_of(cursor)
         if not 1 <= limit <= MOST_ROWS:
@@ -434,8 +434,8 @@ class Tools:
         asks = has_functions(sql)
         if asks and self.budget is None:
             raise NotConfigured(
-                "sem_filter, sem_map, sem_score and sem_agg ask a model, and this was started without a budget: write "
-                "the statement without them"
+                "sem_filter, sem_map, sem_score and sem_agg ask a model, and there is no budget for one: write the "
+                "statement without them"
             )
         query = self._query(limited(sql, limit + 1, self._dialect))
         runs = exec_sql(self.corpus, limits=self.limits)
@@ -447,20 +447,20 @@ class Tools:
         execution = results.recall(frame, "execution")
         if not with_behind or execution is None:
             return frame, []
-        # Of the row beyond the limit, which only tells that there are more, nothing is cited.
+        # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
         cited = execution if bare == execution.sql else replace(execution, sql=f"{bare}\nLIMIT {limit}")
         sources = cited.sources()
         return frame, rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
 
     def _query(self, sql: str) -> Query:
-        """The statement over the tables that it names, where one engine or several alike hold all of them.
+        """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
 
-        It then runs in the engine that holds these, and not in the one that holds most of the corpus.
+        It then runs in that engine, not in the one that holds most of the corpus.
         """
         names = self._known.names
         if not names:
-            raise SourceNotFound("no rows can be read: only schemas are known here, or the sources are gone")
+            raise SourceNotFound("no rows can be read: only schemas are known, or the sources no longer exist")
         if not self._known.is_one:
             return Query(sql, names)
         reader = Reader(self.corpus, names)
@@ -471,10 +471,10 @@ class Tools:
         return Query(sql, names)
 
     def profile_column(self, table: str, column: str) -> gives.ProfiledColumn:
-        """Tell what a column holds: how many distinct values and nulls, its range, and its most common values.
+        """Describe the values of a column: the number of distinct values and nulls, the range, the most common values.
 
         Use it before you compare with a value or group by a column, to see how values are written. Do not use it for
-        many columns: describe_tables tells values of all columns at once. Then use run_sql.
+        many columns: describe_tables shows values of all columns at once. Then use run_sql.
 
         Args:
             table: Id or name of the table.
@@ -506,34 +506,34 @@ class Tools:
             maximum=known.maximum if is_ordered else None,
             common=common,
             description=known.description,
-            note="; ".join(filter(None, [note, "counts but those of common values are estimates" * profile.estimated])),
+            note="; ".join(filter(None, [note, "counts are estimates, except of common values" * profile.estimated])),
         )
 
     def search_values(self, text: str, tables: list[str] | None = None) -> gives.Places:
-        """Find the columns in which a value stands, as a name, a code or a word, and how it is written there.
+        """Find the columns that contain a value, such as a name, a code or a word, and how it is written there.
 
-        Use it where the user names a thing and you do not know which table has it, or how it is spelled. Do not use it
-        for words of tables or columns: find_tables looks for those. It looks for the text inside of cells, in any
-        case. Then use run_sql with the value as it is written.
+        Use it if the user names a thing and you do not know which table has it, or how it is spelled. Do not use it
+        for words in names of tables or columns: use find_tables for these. It searches for the text inside cells,
+        ignoring case. Then use run_sql with the value as it is written.
 
         Args:
             text: The value, or a part of it.
-            tables: Ids or names of the tables to look in; all that are not too large where left out.
+            tables: Ids or names of the tables to search; default all that are not too large.
         """
         if not text.strip():
-            raise InvalidArgument("text= is what is looked for; got nothing")
+            raise InvalidArgument("text= is empty: give the text to search for")
         profiles, note = self._searched(text, tables)
         places = [place for profile in profiles for place in self._places(text.strip(), profile)]
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
         page, _, _ = page_of(places[:_PLACES], 0, TOKENS - 500)
-        more = f"{len(places) - len(page)} further places are left out: name the tables" * (len(places) > len(page))
+        more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
         shown = [
             gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
         ]
         return gives.Places(about=ABOUT_CELLS, places=shown, note="; ".join(filter(None, [note, more])))
 
     def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
-        """The tables to look in: those that are named; else all if they are few, or those that are known to hold it."""
+        """The tables to search: those that are named; else all if they are small, or those known to have the value."""
         if tables is not None:
             return [self.corpus.profile(table) for table in tables], ""
         readable = [self.corpus.profile(id) for id in self._known.names.values()]
@@ -543,11 +543,11 @@ class Tools:
         held = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
         found = [profile for profile in readable if profile.id in held][:_KEYS]
         return found, (
-            "the tables are too many to be read: these are known to have the whole value; name tables to have them read"
+            "the tables are too large to search: these are known to have the whole value; name tables to search them"
         )
 
     def _places(self, text: str, profile: TableProfile) -> Iterator[list[Any]]:
-        """The table, the column, the value and how many rows have it."""
+        """The table, the column, the value and the number of rows."""
         escaped = text
         for sign in "!%_":
             escaped = escaped.replace(sign, f"!{sign}")
@@ -573,17 +573,17 @@ class Tools:
     # --- with a model, and with leave
 
     def ask(self, question: str) -> gives.Answered:
-        """Have a language model answer a question from the tables: it writes the statement, runs it and answers.
+        """Let a language model answer a question from the tables: it writes a statement, runs it and answers.
 
-        Use it where you cannot write the statement yourself, or for a second answer to compare with. It costs money,
-        from a budget that was set; run_sql costs nothing. Read "assumptions" and "doubts" before you pass the answer
-        on, and cite "tables".
+        Use it if you cannot write the statement yourself, or to compare with your own answer. It costs money from a
+        fixed budget; run_sql costs nothing. Read "assumptions" and "doubts" before you pass the answer on, and cite
+        "tables".
 
         Args:
             question: In plain words.
         """
         if not self.may_ask:
-            raise NotConfigured("ask costs money, and was not allowed when this was started: use run_sql")
+            raise NotConfigured("ask costs money and is not allowed here: use run_sql")
         with config.context(budget=self.budget):
             answer = waited_for(aask(question, self.corpus, limits=self.limits))
         behind = rows_behind(answer.sources) if answer.execution is not None else []
@@ -603,17 +603,17 @@ class Tools:
         )
 
     def learn(self, question: str, sql: str) -> gives.Learned:
-        """Keep a statement that answers a question, so that its tables and joins are found for questions like it.
+        """Store a statement that answers a question, so that its tables and joins are found for similar questions.
 
-        Use it once the user has said that the statement is right, and for nothing else: what is learned counts for
-        everybody who works with these tables.
+        Use it only after the user has confirmed that the statement is right: it affects everybody who works with these
+        tables.
 
         Args:
             question: In plain words.
             sql: The SELECT that answers it.
         """
         if not self.may_learn:
-            raise NotConfigured("nothing may be learned: that was not allowed when this was started")
+            raise NotConfigured("learn is not allowed here")
         found = learn_queries(self.corpus, question, sql)
         return gives.Learned(learned=found.learned, note=repr(found))
 
@@ -621,7 +621,7 @@ class Tools:
 
     @property
     def _known(self) -> _Known:
-        """By the profiles."""
+        """The names by the profiles."""
         profiles = self.corpus.profiles
         known: _Known | None = self.__dict__.get("_named")
         if known is None or known.profiles is not profiles:
@@ -643,5 +643,5 @@ class Tools:
 
 
 def _without_rows(frame: pd.DataFrame) -> gives.OfRows:
-    """A result with none of its rows yet."""
+    """A result before its rows are added."""
     return {"about": ABOUT_CELLS, "columns": list(map(str, frame.columns)), "rows": [], "row_count": len(frame)}

@@ -1,4 +1,4 @@
-"""Work of a model, waited for in a plain function, and stopped where nobody waits for that any more."""
+"""Waits for the work of a model in a plain function, and stops it if the caller is stopped."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """The result of awaited work, which has an event loop of its own; what stops this thread's work cancels it.
+    """The result of awaited work, run on a new event loop; stopping this thread's work cancels it.
 
     Raises:
-        Stopped: nobody waits for it any more.
+        Stopped: this thread's work was stopped.
     """
 
     async def whole() -> T:
@@ -28,6 +28,6 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
             except asyncio.CancelledError:
                 raise Stopped from None
 
-    # A thread of its own, as a loop may run in this one: a notebook's, say.
+    # A new thread, because this one may have a running loop, for example in a notebook.
     with ThreadPoolExecutor(1, thread_name_prefix="tagframe-agents") as pool:
         return pool.submit(copy_context().run, asyncio.run, whole()).result()

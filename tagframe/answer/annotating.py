@@ -1,4 +1,4 @@
-"""``corpus.annotate``: a model writes what tables and cryptic columns hold, once."""
+"""``corpus.annotate``: a model describes tables and cryptic columns, once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tagframe.retrieval.families import families
 from tagframe.retrieval.links import Links
 
 COLUMNS = 80
-"""Columns of a table that one prompt shows; of more there are several prompts."""
+"""Columns of a table in one prompt; a table with more columns needs several prompts."""
 
 LONGEST = 300
-"""Characters of what a model says of a table or a column."""
+"""The longest kept description of a table or a column, in characters."""
 
 _SAMPLES, _CHARACTERS, _EXAMPLES, _KEYS = 3, 40, 3, 12
 _SENTENCE = 4
-"""Words of a cell that nothing which is kept repeats."""
+"""A description that repeats this many words of a cell is not kept."""
 _LISTED = 10
 
 _Said = tuple[str, dict[str, str]]
@@ -48,11 +48,11 @@ Reply with one JSON object {{"table": "…", "columns": {{"COLUMN": "…"}}}} an
 
 @dataclass(frozen=True, repr=False)
 class Annotated(Shown):
-    """What a model wrote.
+    """The result of an annotation by a model.
 
     Attributes:
-        tables, columns: how many of them have its words now.
-        failed: tables of which it gave no usable answer, and why.
+        tables, columns: how many of them have a description now.
+        failed: tables without a usable answer, and why.
     """
 
     tables: int
@@ -66,11 +66,11 @@ class Annotated(Shown):
 
 
 def annotated(corpus: Corpus, lm: LM) -> Annotated:
-    """Have a model annotate the tables that it has not annotated as they are now; whatever ends it, what was answered
-    by then is kept.
+    """Have a model annotate the tables that have no annotation of their current state. However this ends, finished
+    annotations are kept.
 
     Args:
-        corpus: that knows it afterwards.
+        corpus: that is annotated.
         lm: the model.
 
     Raises:
@@ -102,7 +102,7 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
 
 
 def _facts(profile: TableProfile, said: _Said) -> dict[FactKey, Any]:
-    """What a model says of a table and its columns, but for what a cell says: such text may be there to mislead."""
+    """A model's descriptions of a table and its columns, without text copied from cells, which may be an attack."""
     table, columns = said
     names = {column.name.casefold(): column.name for column in profile.columns if column.for_models}
     cells = [_shown(column) for column in profile.columns if column.for_models]
@@ -123,7 +123,7 @@ def _seen(profile: TableProfile) -> list[str]:
 
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
-    """What :func:`annotated` would cost."""
+    """The cost of :func:`annotated`."""
     quoting = QuotingLM(lm, lambda prompt: '{"table": "what a row of this table is, in a sentence"}')
     with contextlib.suppress(QuoteEnds):
         asked = [prompt for _, prompt in prompts(corpus)]
@@ -168,12 +168,12 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
 
 
 def _by_person(described: TableProfile | ColumnProfile) -> str:
-    """What is said of it, unless a model said it before."""
+    """Its description, unless a model wrote it."""
     return "" if described.description.startswith(BY_MODEL) else described.description
 
 
 def _examples(table: str, statements: Sequence[Statement]) -> list[str]:
-    """The statements that read a table, those with a question and those that were run most often first."""
+    """The statements that read a table: first those with a question, then those that were run most often."""
     reading = sorted((one for one in statements if table in one.tables), key=lambda one: (not one.question, -one.times))
     lines = []
     for one in reading[:_EXAMPLES]:
@@ -183,13 +183,13 @@ def _examples(table: str, statements: Sequence[Statement]) -> list[str]:
 
 
 def parse_annotation(text: str) -> _Said:
-    """What a model says of a table and of its columns.
+    """A model's descriptions of a table and of its columns.
 
     >>> parse_annotation('{"table": "A sale.", "columns": {"AMT": "amount"}}')
     ('A sale.', {'AMT': 'amount'})
 
     Raises:
-        AnswerRejected: it is of another form.
+        AnswerRejected: it has another form.
     """
     try:
         said = json.loads(parse_block(text))

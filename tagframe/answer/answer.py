@@ -1,4 +1,4 @@
-"""An answer, with what it came from."""
+"""An answer and its sources."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepUse:
-    """What one of the three steps took.
+    """The cost of one of the three steps.
 
     Attributes:
-        name: "syn", "exec" or "gen"; "syn again" and "exec again" where the first query gave no rows.
-        usage: of the model; its ``seconds`` are the step's time on the clock.
+        name: "syn", "exec" or "gen"; "syn again" and "exec again" if the first query gave no rows.
+        usage: of the model; its ``seconds`` are the step's wall-clock time.
     """
 
     name: str
@@ -36,7 +36,7 @@ class StepUse:
 
     @property
     def calls(self) -> int:
-        """Prompts that the model was asked, those that the store answered among them, each distinct one once."""
+        """The number of distinct prompts, including those answered from the store."""
         return self.usage.rows - self.usage.deduplicated
 
     def __str__(self) -> str:
@@ -45,11 +45,11 @@ class StepUse:
 
 @dataclass(frozen=True)
 class Generated:
-    """What ``gen`` says.
+    """The output of ``gen``.
 
     Attributes:
         text: for a person.
-        values: the answer as plain Python values, in order; none where it is only a text.
+        values: the answer as plain Python values, in order; empty if it is only a text.
     """
 
     text: str
@@ -64,12 +64,12 @@ class Answer(Public):
         question: as asked.
         text: for a person.
         values: the answer as plain Python values (text, numbers, booleans, None), in order.
-        query: what ``syn`` wrote; its text is the SQL statement.
-        rows: what ``exec`` gave, and ``gen`` answered from: the paper's T.
-        steps: what each step took.
-        retrieved: the tables that were found, and why, where they had to be; None where ``syn`` was shown all.
-        doubts: what speaks against it, each a reason and its facts in a sentence; what they rest on was looked up, and
-            no model was asked. None, if the query was not run by :func:`tagframe.exec_sql`.
+        query: the output of ``syn``; its text is the SQL statement.
+        rows: the output of ``exec``, from which ``gen`` answered: the paper's T.
+        steps: the cost of each step.
+        retrieved: the tables that were found, and why; None if ``syn`` was shown all tables.
+        doubts: reasons to doubt the answer, each with its facts in a sentence. They are found by queries, without a
+            model. Empty if the query was not run by :func:`tagframe.exec_sql`.
     """
 
     question: str
@@ -83,36 +83,36 @@ class Answer(Public):
 
     @property
     def value(self) -> Any:
-        """The answer where it is one value; None where it is none, or several."""
+        """The answer if it is one value; None if there is no value, or several."""
         return self.values[0] if len(self.values) == 1 else None
 
     @property
     def usage(self) -> Usage:
-        """Of the model, all steps together."""
+        """Usage of the model in all steps."""
         return sum((step.usage for step in self.steps), Usage())
 
     @property
     def calls(self) -> int:
-        """Distinct prompts that the model was asked, all steps together."""
+        """The number of distinct prompts in all steps."""
         return sum(step.calls for step in self.steps)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """How ``syn`` read the question where it can be read otherwise, in its words."""
+        """How ``syn`` read an ambiguous question, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
 
     @cached_property
     def confidence(self) -> float | None:
         """The chance that the query reads every table that the question needs, and no other.
 
-        It is the chance of a statement of which nothing else is known, and says nothing of what it does with them. None
-        where ``syn`` was shown all tables, and where retrieval gives no chances.
+        It depends only on the tables that the statement reads, not on what it does with them. None if ``syn`` was shown
+        all tables, or retrieval gives no chances.
         """
         return None if self.retrieved is None else confidence_in(self.tables, self.retrieved)
 
     @property
     def execution(self) -> Execution | None:
-        """How the query was run, where :func:`tagframe.exec_sql` ran it."""
+        """How the query was run, if :func:`tagframe.exec_sql` ran it."""
         found: Execution | None = results.recall(self.rows, "execution")
         return found
 
@@ -123,7 +123,7 @@ class Answer(Public):
 
     @property
     def made_of(self) -> str:
-        """How many rows of which tables it was made of, in words."""
+        """The tables, and the number of rows, behind the answer, in words."""
         rows = counted(len(self.rows), "row")
         return f"{rows} of {', '.join(self.tables)}" if self.tables else rows
 
@@ -132,15 +132,15 @@ class Answer(Public):
         """The rows behind the answer, by their keys; see :meth:`tagframe.answer.Execution.sources`.
 
         Raises:
-            FactUnknown: the query was run by a function that keeps no account of it, or the answer was pickled.
+            FactUnknown: the query was not run by ``exec_sql``, or the answer was pickled.
         """
         if self.execution is None:
-            raise FactUnknown("this answer's query was not run by exec_sql, so that its sources are not known")
+            raise FactUnknown("the sources of this answer are not known: its query was not run by exec_sql")
         return self.execution.sources()
 
     @property
     def join_plan(self) -> JoinPlan | None:
-        """How the tables of the query join, by their keys; None where they do not, or there is one only."""
+        """How the tables of the query join, by their keys; None if they do not join, or there is only one table."""
         from tagframe.retrieval import RetrievedTables, TableHit
 
         if self.execution is None or self.execution.reader is None or len(self.tables) < 2:
@@ -152,26 +152,25 @@ class Answer(Public):
             return None
 
     def correct(self, sql: str) -> None:
-        """Say which statement answers the question. The same question then gives that, and others learn from it.
+        """Give the statement that answers the question. It is used when the same question is asked again, and as an
+        example for similar questions.
 
-        Its corpus keeps it, with its literals, and says so in ``corpus.learned``.
+        The corpus keeps it with its literals, and lists it in ``corpus.learned``.
 
         Raises:
-            UnreadStatement: it cannot be parsed, or reads tables that are not there.
-            FactUnknown: the answer was pickled, or its query not run by ``exec_sql``.
+            UnreadStatement: it cannot be parsed, or reads tables that do not exist.
+            FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
         """
         from tagframe.answer.learned_statements import right_statement
         from tagframe.learning import tell
 
         reader = None if self.execution is None else self.execution.reader
         if reader is None:
-            raise FactUnknown(
-                "the corpus of this answer is not known here: corpus.learn(question, sql) tells it the same"
-            )
+            raise FactUnknown("the corpus of this answer is not known here: use corpus.learn(question, sql) instead")
         tell(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
 
     def accept(self) -> None:
-        """Say that the answer is right. The same question then gives its statement; see :meth:`correct`.
+        """Confirm the answer: its statement is used when the same question is asked again; see :meth:`correct`.
 
         Raises:
             FactUnknown: as :meth:`correct`.
@@ -179,7 +178,7 @@ class Answer(Public):
         self.correct(str(self.query))
 
     def explain(self) -> str:
-        """What was done, step by step: the query, its stages, the tables and rows behind it, calls and seconds."""
+        """The steps of the answer: the query, its stages, the tables and rows behind it, calls and seconds."""
         from tagframe.display import answer_text
 
         return answer_text(self)
@@ -192,7 +191,7 @@ class Answer(Public):
 
         said = "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
-        sure = "" if self.confidence is None else f" (these tables at {self.confidence:.0%})"
+        sure = "" if self.confidence is None else f" (right tables: {self.confidence:.0%} likely)"
         return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
 
     def _repr_html_(self) -> str:
@@ -201,7 +200,7 @@ class Answer(Public):
         return answer_html(self, self.join_plan)
 
     def to_dict(self, rows: int = 20) -> dict[str, Any]:
-        """As it stands in JSON, with the first ``rows`` rows."""
+        """The answer as JSON values, with the first ``rows`` rows."""
         query = self.query.to_dict() if hasattr(self.query, "to_dict") else str(self.query)
         found = [] if self.retrieved is None else self.retrieved.to_dict()["tables"]
         return {

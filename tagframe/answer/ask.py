@@ -1,4 +1,4 @@
-"""``tagframe.ask``: from a question to an answer over tables that nobody named."""
+"""``tagframe.ask``: answers a question from a corpus, without naming tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tagframe.operators import OnError, RowsPerCall
 from tagframe.retrieval import RetrievedTables
 
 Searched: TypeAlias = "Corpus | RetrievedTables"
-"""Where an answer is looked for."""
+"""Where to look for an answer."""
 HowMany: TypeAlias = int | Literal["auto"] | None
 
 
 class AskOptions(SearchSettings, total=False):
-    """The keywords of :func:`ask`, beside ``quote``."""
+    """The keywords of :func:`ask`, except ``quote``."""
 
     k: HowMany
     method: str | None
@@ -83,27 +83,27 @@ def ask(
 ) -> Answer | Quote:
     """Answer a question from the tables of a corpus.
 
-    ``syn`` asks the model for one SELECT over the tables: all of them where their schemas fit 8,000 tokens, else the
-    twelve best for the question. ``exec`` checks it and runs it under limits (:mod:`tagframe.answer.guard`). If it
-    gives no rows, the model is told which condition left none, and may write another statement. ``gen`` asks the model
-    to answer from the rows, with a text and with plain values. Where ``syn`` says that the rows are the answer, and
-    they are one row or one column, they are taken as the answer without another call.
+    ``syn`` asks the model for one SELECT over the tables. The prompt shows all tables if their schemas fit 8,000
+    tokens, else the twelve best for the question. ``exec`` checks the statement and runs it under limits
+    (:mod:`tagframe.answer.guard`). If it gives no rows, the model is shown which condition left none, and may write
+    another statement. ``gen`` asks the model to answer from the rows, with a text and with plain values. If ``syn``
+    marks the rows as the answer, and they are one row or one column, no further call is made.
 
     Args:
         question: in plain language.
-        corpus: where to look; the configured corpus where None. The result of ``retrieve_tables`` limits the question
-            to its tables.
+        corpus: where to look; None for the configured corpus. The result of ``retrieve_tables`` limits the question to
+            its tables.
         k: how many tables ``syn`` is shown, as in ``retrieve_tables``.
         method: how they are chosen, as in ``retrieve_tables``.
-        limits: rows, seconds and memory that a statement may take.
-        on_error: what happens to values for which an LM function of the statement has no answer: ``"raise"`` once all
-            others are asked, ``"keep"`` them as NULL, or ``"drop"`` the rows that have them.
-        rows_per_call: values of LM functions in one prompt, as :func:`tagframe.exec_sql` has it; None for one.
-        text: have the model write a text even where the rows are the answer.
-        on_doubt: what is done where something speaks against the answer (:attr:`Answer.doubts`): ``"keep"`` says so on
-            the answer, ``"warn"`` warns as well, ``"raise"`` raises.
-        quote: give a :class:`~tagframe.lm.Quote` instead: the statement (for which ``syn`` has been asked), what its LM
-            functions would be asked, and what that and the answer would cost.
+        limits: the most rows, seconds and memory of a statement.
+        on_error: what happens to values for which an LM function of the statement has no answer: ``"raise"`` an error
+            after all others are asked, ``"keep"`` them as NULL, or ``"drop"`` their rows.
+        rows_per_call: values of LM functions in one prompt, as in :func:`tagframe.exec_sql`; None for one.
+        text: have the model write a text even if the rows are the answer.
+        on_doubt: what to do if the answer is in doubt (:attr:`Answer.doubts`): ``"keep"`` only lists the doubts on the
+            answer, ``"warn"`` also warns, ``"raise"`` raises.
+        quote: give a :class:`~tagframe.lm.Quote` instead: the statement (``syn`` is asked for it), the calls of its LM
+            functions, and the cost of these and of the answer.
         **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
@@ -111,7 +111,7 @@ def ask(
         EmptyQuestion: the question has no words.
         EmptyCorpus: no table has rows.
         LMError: the model gave no query that can run, or no answer.
-        SQLFailed: the SQL passed its limits.
+        SQLFailed: the SQL exceeded its limits.
         RowsFailed: an LM function has values without an answer.
         DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
@@ -133,7 +133,7 @@ async def aask(
 async def aask(
     question: str, corpus: Searched | None = None, *, quote: bool = False, **options: Unpack[AskOptions]
 ) -> Answer | Quote:
-    """:func:`ask`, awaited, with the same keywords: the event loop goes on, and cancelling stops what is not sent."""
+    """:func:`ask`, awaited, with the same keywords; the event loop is not blocked; cancelling stops new requests."""
     with _pipeline(aask, corpus, options) as tag:
         return await (tag.awaited(question, quote=True) if quote else tag.awaited(question))
 
@@ -153,18 +153,18 @@ def ask_many(
 def ask_many(
     questions: Sequence[str], corpus: Searched | None = None, *, quote: bool = False, **options: Unpack[AskOptions]
 ) -> list[Answer | Exception] | Quote:
-    """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
+    """:func:`ask` for many questions at once: the prompts of all questions are sent concurrently.
 
     The keywords are those of :func:`ask`.
 
     Returns:
-        An answer a question, in order; where one fails, its error stands in its place. With ``quote=True``, the sum of
-        what each would cost alone; one without a query adds nothing.
+        One answer per question, in order; if one fails, its error takes its place. With ``quote=True``, the sum of the
+        cost of each question alone; a question without a query adds nothing.
 
     Raises:
         NotConfigured: no corpus is given or configured.
-        ReplayMiss: with ``lm="replay:STORE"``, once all that can be asked of all questions is noted, so that one export
-            serves them all; each request names its stage and question.
+        ReplayMiss: with ``lm="replay:STORE"``, after the missing requests of all questions are noted, so that one
+            export contains them all; each request names its stage and question.
     """
     with _pipeline(ask_many, corpus, options) as tag:
         return tag.many(questions, quote=True) if quote else tag.many(questions)
@@ -172,7 +172,7 @@ def ask_many(
 
 @contextmanager
 def _pipeline(function: Callable[..., Any], corpus: Searched | None, options: Mapping[str, Any]) -> Iterator[TAG]:
-    """The pipeline for what a call was given, within its settings."""
+    """The pipeline for the arguments of a call, within its settings."""
     own = {name: value for name, value in options.items() if name in _OWN}
     with config.of_call(function, {name: value for name, value in options.items() if name not in own}, also=_OWN):
         found = corpus if isinstance(corpus, RetrievedTables) else config.require_corpus(corpus)

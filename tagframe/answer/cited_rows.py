@@ -1,4 +1,4 @@
-"""Where the rows of a statement come from, and which of its conditions leave none."""
+"""The source rows of a statement's result, and the conditions that leave no rows."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from tagframe.corpus import TableProfile
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 CITED = 1_000
-"""Rows of a table that are cited at most."""
+"""The most rows that are cited of one table."""
 _COLUMNS = ["table", "key", "value", "row"]
 _AFTER_WHERE = ("group", "having", "order", "limit", "offset", "windows")
 
 
 def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
-    """The rows of tables that a result was made of, by their keys.
+    """The source rows of a result, by their keys.
 
-    Followed are the tables in the FROM of the statement itself; of those inside its subqueries, and of tables without a
-    key, only the table is cited. Rows that a statement counts or sums are all those that passed its conditions and are
-    of a group that is in the result.
+    Rows are cited for the tables in the FROM of the statement itself. For tables inside its subqueries, and tables
+    without a key, only the table is cited. For counts and sums, the cited rows are all rows that pass the conditions
+    and belong to a group of the result.
 
     Args:
         sql: a statement that has run.
-        reader: what ran it.
+        reader: that ran it.
 
     Returns:
-        A row for each cited one, 1,000 a table at most: ``table`` (its id), ``key`` (the names of its key columns),
-        ``value`` (their values), ``row`` (the position in the result of the row that it is behind, where it is one).
+        A frame with a row for each cited row, at most 1,000 per table: ``table`` (its id), ``key`` (the names of its
+        key columns), ``value`` (their values), ``row`` (the position of its row in the result, if there is just one).
     """
     named = reader.named(sql)
     tree = parsed(sql, reader.engine.dialect.name)
@@ -62,7 +62,7 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
 
 
 def _key_columns(profile: TableProfile) -> list[str]:
-    """What tells the rows of a table apart: its primary key, or a column in which no value comes twice."""
+    """The columns that identify rows of a table: its primary key, or a column without repeated values."""
     shown = [column.name for column in profile.columns if column.for_models]
     if profile.primary_key and set(profile.primary_key) <= set(shown):
         return list(profile.primary_key)
@@ -73,11 +73,11 @@ def _key_columns(profile: TableProfile) -> list[str]:
 
 
 def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]]:
-    """Values of a table's key, with the row of the result that each is behind."""
+    """Values of a table's key, each with its row in the result."""
     by_row = not is_grouped(tree) and tree.args.get("distinct") is None
     shown = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
     if by_row:
-        # What follows SELECT stays, since ORDER BY may name it.
+        # The items of SELECT are kept, since ORDER BY may name them.
         block = without(tree)
         block.set("expressions", [*shown, *block.expressions])
     else:
@@ -102,7 +102,7 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
 
 
 def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
-    """That a row is of a group which the statement's HAVING and LIMIT leave; None where all are."""
+    """The condition that a row's group is left by HAVING and LIMIT; None if all groups are."""
     group = tree.args.get("group")
     if group is None or (tree.args.get("having") is None and tree.args.get("limit") is None):
         return None
@@ -123,7 +123,7 @@ def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
 
 
 def why_empty(sql: str, reader: Reader) -> str:
-    """Which conditions of a statement leave no row, in words for the model that wrote it."""
+    """The conditions of a statement that leave no row, in words for the model that wrote it."""
     tree = parsed(sql, reader.engine.dialect.name)
     told = "The statement gave no rows, or only NULL."
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:

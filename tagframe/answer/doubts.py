@@ -1,4 +1,4 @@
-"""What speaks against an answer: named reasons with their facts, found without asking a model."""
+"""Doubts about an answer: named reasons with their facts, found without a model."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 Reason = Literal["table", "database", "value", "empty", "join", "unsure", "reading"]
 
 LIKELY = 0.5
-"""The chance from which a table is likely to be needed."""
+"""From this chance on, a table is likely to be needed."""
 RIVAL = 0.1
-"""The chance from which another database is a rival: it caught the one answer of fifty that was from a wrong one."""
+"""From this chance on, a table of another database is reported: of fifty answers, it caught the one from a wrong
+database."""
 _LEAST_KEY = 0.3
 _MOST_VALUES = 12
 _RIVALS = 3
@@ -39,12 +40,13 @@ _LIMITS = SQLLimits(rows=1, seconds=1.0)
 
 @dataclass(frozen=True)
 class Doubt:
-    """One thing that speaks against an answer.
+    """One reason to doubt an answer.
 
     Attributes:
-        reason: "table" (a likelier one is not read), "database" (another one may be meant), "value" (what a column is
-            held to is in no cell), "empty" (no rows, or nothing but NULL), "join" (by no key that the tables show),
-            "unsure" (values that LM functions could not judge), "reading" (another one gives other rows).
+        reason: "table" (a likelier table is not read), "database" (another database may be meant), "value" (a column is
+            compared with a value that no cell has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence
+            key), "unsure" (LM functions could not judge some values), "reading" (another reading of the question gives
+            other rows).
         facts: in a sentence.
     """
 
@@ -56,14 +58,14 @@ class Doubt:
 
 
 def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Doubt, ...]:
-    """What speaks against the result of a statement.
+    """The doubts about the result of a statement.
 
-    Nothing is asked of a model. Statements of our own are run, of a second at most each: whether a value is in a
-    column, and what another reading of the question would give.
+    No model is asked. Further statements are run, for at most a second each: whether a value is in a column, and the
+    result of other readings of the question.
 
     Args:
-        rows: as :func:`tagframe.exec_sql` gave them; nothing is known of others.
-        retrieved: the tables that the statement was written over, where they were found.
+        rows: the result of :func:`tagframe.exec_sql`; for other frames there are no doubts.
+        retrieved: the tables that were shown for writing the statement, if they were retrieved.
     """
     execution = results.recall(rows, "execution")
     if execution is None or execution.reader is None:
@@ -76,7 +78,7 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Do
         found += _of_joins(asked, execution.reader)
     found += _of_values(asked, execution.reader)
     if bool(rows.isna().all(axis=None)):
-        found.append(Doubt("empty", f"the statement gives {'NULL only' if len(rows) else 'no rows'}"))
+        found.append(Doubt("empty", f"the statement gives {'only NULL' if len(rows) else 'no rows'}"))
     found += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
         for stage in execution.stages
@@ -87,7 +89,7 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Do
 
 
 def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Doubt]:
-    """Likely tables that are not read, and databases that may be meant."""
+    """Doubts about likely tables that are not read, and about the database."""
     corpus, used = retrieved.corpus, set(execution.tables)
     chances = {part: hit.probability or 0.0 for hit in retrieved.tables for part in (hit.id, *hit.parts)}
     if not used or not used <= set(chances):
@@ -101,15 +103,15 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Dou
     weakest = min(used, key=lambda id: chances[id])
     own = max((best[database] for database in databases), default=(0.0, ""))
     if own[0] >= LIKELY > chances[weakest]:
-        yield Doubt("table", f"{own[1]} ({own[0]:.0%}) is not read, {weakest} ({chances[weakest]:.0%}) is")
+        yield Doubt("table", f"{own[1]} ({own[0]:.0%} likely) is not read, but {weakest} ({chances[weakest]:.0%}) is")
     rivals = sorted(known for database, known in best.items() if database not in databases and known[0] >= RIVAL)
     if rivals:
-        told = ", ".join(f"{id} ({chance:.0%})" for chance, id in rivals[: -_RIVALS - 1 : -1])
-        yield Doubt("database", f"another database may be meant: {told}")
+        candidates = ", ".join(f"{id} ({chance:.0%} likely)" for chance, id in rivals[: -_RIVALS - 1 : -1])
+        yield Doubt("database", f"another database may be meant: {candidates}")
 
 
 def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
-    """Columns that are made equal, and are no key that the tables show."""
+    """Doubts about joined columns that are probably not a key."""
     tables = sorted({table for pair in asked.joined for table, _ in pair})
     if len(tables) < 2:
         return
@@ -127,11 +129,11 @@ def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
     for one, other in asked.joined:
         if parts.root(one) == parts.root(other):
             continue
-        told = f"{_dotted(one)} = {_dotted(other)} is a key at {chances[frozenset((one, other))]:.0%}"
+        facts = f"low-confidence key {_dotted(one)} = {_dotted(other)} ({chances[frozenset((one, other))]:.0%})"
         rival = max((key for key in keys if key.tables == {one[0], other[0]}), key=lambda key: key.score, default=None)
         if rival is not None and rival.score >= LIKELY:
-            told += f", and {rival.left} = {rival.right} at {rival.score:.0%}"
-        yield Doubt("join", told)
+            facts += f"; likelier: {rival.left} = {rival.right} ({rival.score:.0%})"
+        yield Doubt("join", facts)
 
 
 def _dotted(column: ColumnOf) -> str:
@@ -139,7 +141,7 @@ def _dotted(column: ColumnOf) -> str:
 
 
 def _of_values(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
-    """Texts that columns are held to, and that no cell has."""
+    """Doubts about texts that a column is compared with and that no cell has."""
     for held in asked.held[:_MOST_VALUES]:
         one = exp.alias_(exp.Literal.number(1), "one")
         table = exp.Table(this=exp.to_identifier(held.table, quoted=True))
@@ -150,4 +152,4 @@ def _of_values(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
             return  # the table is too large to look, or gone
         if not is_there:
             words = ", ".join(repr(word) for word in held.words[:3])
-            yield Doubt("value", f"no cell of {held.table}.{held.column} is {words}")
+            yield Doubt("value", f"no cell of {held.table}.{held.column} has the value {words}")

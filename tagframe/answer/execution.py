@@ -1,4 +1,4 @@
-"""``exec``: a statement over a corpus, under the guard, and the account of how it was run."""
+"""``exec``: runs a statement over a corpus, under the guard, and records how it was run."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Execution:
     Attributes:
         query: as written.
         tables: the ids of the tables that it names.
-        sql: the statement that gave the rows in the end: that of the query, with answers in place of LM functions.
-        reader: what ran it; None of one that was pickled, which carries no corpus along.
-        stages: what each LM function asked, with how many answers were unsure or failed: these are NULL.
+        sql: the final statement: that of the query, with answers in place of LM functions.
+        reader: that ran it; None after pickling, because a pickle has no corpus.
+        stages: the calls of each LM function, with the number of unsure and failed answers (these are NULL).
         is_text: whether the result is one text that ``sem_agg`` made of all rows.
     """
 
@@ -51,13 +51,13 @@ class Execution:
     is_text: bool = False
 
     def sources(self) -> pd.DataFrame:
-        """The rows that the result was made of, by their keys; see :func:`tagframe.answer.cited_rows.sources_of`.
+        """The source rows of the result, by their keys; see :func:`tagframe.answer.cited_rows.sources_of`.
 
         Raises:
             FactUnknown: it was pickled.
         """
         if self.reader is None:
-            raise FactUnknown("the sources of a result are known in the process that made it: its pickle has no corpus")
+            raise FactUnknown("sources are known only in the process that made the result: a pickle has no corpus")
         return sources_of(self.sql, self.reader)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,22 +86,22 @@ class ExecSQL:
 
         Args:
             query: one SELECT.
-            quote: what the statement's LM functions would be asked and cost instead, sending nothing.
+            quote: give the calls and the cost of the statement's LM functions instead; nothing is sent.
             **settings: as in :func:`tagframe.configure`, for this call.
 
         Raises:
             UnsafeSQL, SQLFailed, RowsFailed: as :meth:`steps`.
-            NotConfigured: an LM function is to be asked, and no model is set.
+            NotConfigured: the statement has an LM function, and no model is set.
         """
         with config.context(**settings):
             return quote_of(query, self) if quote else run(self.steps(query), driver(), "exec_sql")
 
     def steps(self, query: Query | str) -> Step[pd.DataFrame]:
-        """The rows of a statement, which know how they were made (:class:`Execution`), as a step.
+        """The rows of a statement, with a record of how they were made (:class:`Execution`), as a step.
 
         Raises:
-            UnsafeSQL: it is not one plain read of these tables.
-            SQLFailed: it does not compile, or passes its limits.
+            UnsafeSQL: it is not a single SELECT over these tables.
+            SQLFailed: it does not compile, or exceeds its limits.
             RowsFailed: with ``on_error="raise"``, an LM function has values without an answer.
         """
         asked = query if isinstance(query, Query) and query.tables else Query(str(query), names_of(self.corpus))
@@ -118,11 +118,11 @@ class ExecSQL:
         return done.rows
 
     def doubts(self, rows: pd.DataFrame, retrieved: RetrievedTables | None = None) -> tuple[Doubt, ...]:
-        """What speaks against these rows as an answer; see :func:`tagframe.answer.doubts.doubts_of`."""
+        """The doubts about these rows as an answer; see :func:`tagframe.answer.doubts.doubts_of`."""
         return doubts_of(rows, retrieved)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
-        """Which conditions of the statement behind these rows leave none, in words for the model that wrote it."""
+        """The conditions of the statement that leave no rows, in words for the model that wrote it."""
         execution = results.recall(rows, "execution")
         if execution is None or execution.reader is None:
             return "The statement gave no rows."
@@ -130,7 +130,7 @@ class ExecSQL:
 
 
 def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
-    """What is said of columns of a result, where all columns of that name are described alike."""
+    """Descriptions for the columns of a result, if all source columns of that name have the same one."""
     said: dict[str, set[str]] = defaultdict(set)
     for column in (column for table in tables for column in table.columns if column.for_models):
         said[column.name.casefold()].add(column.description)
@@ -147,13 +147,14 @@ def exec_sql(
 ) -> ExecSQL:
     """``exec`` over a corpus: ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
 
-    LM functions may stand in the statement (:mod:`tagframe.answer.lm_sql`), with columns in braces:
+    The statement may call LM functions (:mod:`tagframe.answer.lm_sql`), with columns in braces:
     ``sem_filter('{f.title} is a romance')`` as a condition, ``sem_score('how sad {plot} is')``,
     ``sem_map('the country of {city}', 'text')`` (or ``'number'``, ``'integer'``, ``'date'``, ``'boolean'``), and the
     aggregate ``sem_agg('what critics praise: {review}')``. They are asked once for each distinct value that the other
-    conditions leave. What the model cannot tell is NULL.
+    conditions leave. If the model cannot tell, the value is NULL.
 
-    Tables go by their names; one whose name another shares goes by its id (``"database.table"``).
+    Tables are named by their names; a table that shares its name with another is named by its id
+    (``"database.table"``).
 
     >>> import pandas as pd, tagframe as tf
     >>> corpus = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"], "year": [1998, 2015]})})
@@ -163,13 +164,13 @@ def exec_sql(
     Args:
         corpus: whose tables may be read.
         limits: rows, seconds and memory of a statement.
-        on_error: what values without an answer do: ``"raise"`` once all others are asked, ``"keep"`` as NULL, or
-            ``"drop"`` the rows that have them.
-        rows_per_call: values in one prompt, audited, as :func:`tagframe.sem_filter` has it; "auto" is
-            16 at most. How often packs differed is on the answer's stages.
+        on_error: what happens to values without an answer: ``"raise"`` an error after all others are asked, ``"keep"``
+            them as NULL, or ``"drop"`` their rows.
+        rows_per_call: values in one prompt, audited, as in :func:`tagframe.sem_filter`; "auto" is at most 16. The
+            answer's stages say how often packs gave other answers.
 
     Raises:
-        InvalidArgument: another ``on_error`` or ``rows_per_call``.
+        InvalidArgument: a wrong ``on_error`` or ``rows_per_call``.
     """
     check_on_error(on_error)
     rows_per_call_of(rows_per_call)

@@ -25,10 +25,10 @@ from tagframe.operators.instruction import described
 T = TypeVar("T")
 
 GEN_CHARACTERS = 40_000
-"""Rows that one prompt holds, in characters at most; about 10,000 tokens."""
+"""The most characters of rows in one prompt; about 10,000 tokens."""
 _TEXT_ROWS = 10
 _MOST_VALUES = 200
-"""Rows of one column that are an answer by themselves."""
+"""The most rows of one column that are an answer by themselves."""
 
 _TASK = f"""You answer a question from the rows that a query found for it. The query has already done the selecting,
 counting, judging and ordering that the question asks for: take its rows, in their order, as its result.
@@ -47,7 +47,7 @@ _NOTES_REQUEST = "Collect from the rows what answers this question, with every n
 
 
 def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:
-    """``gen``'s prompt: the question and the rows, as many as fit; how many do not is said to the model."""
+    """``gen``'s prompt: the question, as many rows as fit, and the number of those that do not."""
     lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
     shown = _fitting(lines)
     count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
@@ -71,7 +71,7 @@ def parse_generated(text: str) -> Generated:
     Generated(text='Oslo, by far.', values=('Oslo',))
 
     Raises:
-        AnswerRejected: it is no such object; the reason is made to be shown to the model.
+        AnswerRejected: it is not such an object; the reason is written for the model.
     """
     body = parse_block(text)
     try:
@@ -98,12 +98,12 @@ def _no_number(word: str) -> Any:
 
 @dataclass(frozen=True)
 class Generator:
-    """``gen``: one call over the rows; over more than a prompt holds, ``sem_agg`` reads them first, part by part.
+    """``gen``: one call over the rows; if they do not fit into one prompt, ``sem_agg`` condenses them first.
 
-    No model is asked where ``syn`` says that the rows are the answer themselves, and they are one row or one column.
+    No model is asked if ``syn`` marks the rows as the answer, and they are one row or one column.
 
     Attributes:
-        text: whether a text is written even then.
+        text: whether to write a text even then.
     """
 
     text: bool = False
@@ -116,7 +116,7 @@ class Generator:
         """The answer as a step.
 
         Raises:
-            LMError: the model gave none.
+            LMError: the model gave no answer.
         """
         written = _written_already(rows)
         if written is not None:
@@ -135,7 +135,7 @@ class Generator:
 
 
 def _written_already(rows: pd.DataFrame) -> str | None:
-    """The text that a ``sem_agg`` of the query made of everything: it is the answer."""
+    """The text that ``sem_agg`` made of all rows in the query: it is the answer."""
     execution = results.recall(rows, "execution")
     if execution is None or rows.shape != (1, 1) or not execution.is_text:
         return None
@@ -144,7 +144,7 @@ def _written_already(rows: pd.DataFrame) -> str | None:
 
 
 def _are_the_answer(rows: pd.DataFrame) -> bool:
-    """Whether ``syn`` says that no text is to be written from the rows, and their values stand for themselves."""
+    """Whether ``syn`` says that no text is needed, so that the values of the rows are the answer."""
     execution = results.recall(rows, "execution")
     if execution is None or execution.query.wants_text is not False or rows.isna().all(axis=None):
         return False
@@ -163,7 +163,7 @@ def one_value(prompt: Prompt, accept: Accept[Any]) -> Step[Any]:
     """The answer to one prompt.
 
     Raises:
-        LMError: there is none.
+        LMError: there is no answer.
     """
     return (yield from values_of(Batch([prompt], accept)))[0]
 
@@ -172,7 +172,7 @@ def values_of(batch: Batch[T]) -> Step[list[T]]:
     """The answers to the prompts of a batch.
 
     Raises:
-        LMError: one has none.
+        LMError: a prompt has no answer.
     """
     completions = yield from gather(batch)
     for completion in completions:
@@ -207,7 +207,7 @@ def plain_value(cell: Any) -> Any:
 
 
 def rows_as_text(rows: pd.DataFrame) -> str:
-    """Rows where nobody writes an answer from them: the value, the values, or the first rows as a table."""
+    """Rows as a text without a model: the value, the values, or the first rows as a table."""
     if not len(rows) or not rows.shape[1]:
         return "no rows"
     if rows.shape[1] == 1:

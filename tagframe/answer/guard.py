@@ -1,8 +1,8 @@
-"""The SQL guard: a statement that a model wrote is checked, then run where it can only read.
+"""The SQL guard: checks a statement that a model wrote, then runs it read-only.
 
-Two lines of defence, neither of which trusts the other: an allow-list over the statement as sqlglot parses it, which is
-here, and what the engine itself holds the statement to (:meth:`tagframe.engines.base.Engine.execute`): a process of its
-own that can be killed, with a memory of its own, in which nothing but the named tables can be read.
+There are two independent lines of defence. The first, in this module, is an allow-list over the statement as sqlglot
+parses it. The second is the engine (:meth:`tagframe.engines.base.Engine.execute`), which runs the statement in a
+separate process with its own memory limit. That process can be killed, and can read only the named tables.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from tagframe.engines.base import Engine
 
 LONGEST = 50_000
-"""Characters of a statement; what a model writes for a person's question is far from it."""
+"""The longest statement in characters; far more than a model writes for a question."""
 
 
 def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, functions: Collection[str] = ()) -> str:
-    """Refuse what is not one plain read of the named tables.
+    """Refuse everything except a single SELECT over the named tables.
 
     Args:
         sql: the statement.
         tables: the names that it may read; compared as the engine compares names.
-        dialect: how the engine speaks.
-        functions: that it may call beside those of the engine, in lower case.
+        dialect: the SQL dialect of the engine.
+        functions: further functions that it may call, in lower case.
 
     Returns:
         The statement without a trailing semicolon.
@@ -94,21 +94,21 @@ def _check_statement(
 
 
 MOST_COPIED = 5_000_000
-"""Rows of a table of a database or a lake that are copied for a statement which runs elsewhere."""
+"""The most rows of a table in a database or a lake that are copied for a statement in another engine."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Runs statements over the same tables of a corpus, under the guard.
+    """Runs statements over some tables of a corpus, under the guard.
 
-    They run in the engine that holds most of the tables' rows; tables of other engines are copied for them, once.
-    Hidden columns are not there.
+    They run in the engine that holds most of the tables' rows; tables of other engines are copied there once. Hidden
+    columns do not exist for them.
 
     Attributes:
         corpus: where the tables are.
         tables: name in SQL → table id.
         limits: rows, seconds and megabytes at most.
-        brought: further tables, which only statements of our own may name.
+        brought: further tables that only internal statements may name.
     """
 
     corpus: Corpus = field(repr=False)
@@ -118,15 +118,15 @@ class Reader:
     _copies: dict[str, pa.Table] = field(default_factory=dict, repr=False)
 
     def anew(self) -> Reader:
-        """The same without the copies that were made for earlier statements."""
+        """The same reader without the copies that were made for earlier statements."""
         return replace(self, _copies={})
 
     @cached_property
     def engine(self) -> Engine:
-        """Where statements run: in the engine that holds most of the rows.
+        """The engine that runs statements: the one that holds most of the rows.
 
         Raises:
-            SourceNotFound: a table's rows are not there any more.
+            SourceNotFound: a table's rows no longer exist.
         """
         rows: dict[Engine, int] = defaultdict(int)
         for id in self.tables.values():
@@ -142,8 +142,8 @@ class Reader:
 
         Raises:
             UnsafeSQL: as :func:`check_sql`, or the engine refused it.
-            SQLFailed: it does not compile, or passes its limits: of a result of too many rows none is dropped unseen.
-            SourceNotFound: a table's rows are not there any more.
+            SQLFailed: it does not compile, or exceeds its limits; a result with too many rows is never cut silently.
+            SourceNotFound: a table's rows no longer exist.
             UnreadableTable: a table cannot be read.
         """
         return self._execute(sql, limits or self.limits, explain=False)
@@ -154,7 +154,7 @@ class Reader:
         return self.resolved(sql).strip().rstrip(";").rstrip()
 
     def resolved(self, sql: str) -> str:
-        """The statement with tables by the names that they have here, where it writes ``database.table``."""
+        """The statement with ``database.table`` replaced by the name of the table here."""
         return with_known_names(sql, self.tables, self.engine.dialect)
 
     def named(self, sql: str) -> dict[str, str]:
@@ -186,9 +186,10 @@ class Reader:
         is_large = engine is not None and engine.picks_rows and (profile.rows or 0) > MOST_COPIED
         if is_large and limit is None:
             raise SQLFailed(
-                f"{id} has {profile.rows:,} rows, and to run the statement in {self.engine.dialect.name} all of them "
-                f"would be copied from {engine.identity if engine else id}; {MOST_COPIED:,} are copied at most: read "
-                "what is needed (found.merge(where=…, columns=…)), and ask over the frame"
+                f"{id} has {profile.rows:,} rows, and all of them would be copied from "
+                f"{engine.identity if engine else id} to run the statement in {self.engine.dialect.name}; at most "
+                f"{MOST_COPIED:,} are copied: read only the rows that you need (found.merge(where=…, columns=…)), and "
+                "ask over that frame"
             )
         shown = [column.name for column in profile.columns if column.for_models]
         rows = self.corpus.read(id, shown, limit=limit)

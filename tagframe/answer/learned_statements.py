@@ -1,4 +1,4 @@
-"""What ``syn`` knows of statements that were run: the examples that it shows, and the answer that a person gave."""
+"""Learned statements for ``syn``: the examples in its prompt, and the statements that a person gave."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tagframe.learning.reading import Names, read_statement, with_names
 from tagframe.operators.cells import one_line
 
 SHOWN = 3
-"""Examples that are shown at most."""
+"""The most examples that are shown."""
 
 NEAR = 0.5
-"""The least cosine of a question whose statement is shown."""
+"""The lowest cosine similarity of a question whose statement is shown."""
 
 
 def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialect: str) -> list[str]:
-    """The nearest questions whose statements read tables that are shown, each with its SQL: two lines each.
+    """The nearest questions whose statements read tables that are shown, with their SQL: two lines each.
 
-    Of two with the same SQL the nearer one is shown; none that names a hidden column.
+    If two have the same SQL, the nearer one is shown. Statements with hidden columns are left out.
 
     Args:
         request: the question.
-        corpus: that knows the statements.
+        corpus: that has the statements.
         tables: that are shown: name in SQL → table id.
-        dialect: in which the statement is to be written.
+        dialect: of the statement to be written.
     """
     withheld, shown = knowledge_of(corpus).known.withheld, {*tables.values()}
     usable = [
@@ -56,7 +56,7 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
 
 
 def answered(request: str, corpus: Corpus) -> Query | None:
-    """The statement that a person said is right for this very question; None where nobody did."""
+    """The statement that a person confirmed for exactly this question; None if there is none."""
     said = [
         one
         for one in statements_of(corpus)
@@ -66,10 +66,10 @@ def answered(request: str, corpus: Corpus) -> Query | None:
 
 
 def right_statement(question: str, sql: str, corpus: Corpus, dialect: str) -> Statement:
-    """What is learned where a person says that a statement answers a question.
+    """Learn a statement that a person gave as the answer to a question.
 
     Raises:
-        UnreadStatement: it cannot be parsed, or reads tables that are not there.
+        UnreadStatement: it cannot be parsed, or reads tables that do not exist.
     """
     read = read_statement(sql, Names(corpus), [dialect], cells=True)
     return replace(read, question=question.strip(), cells=sql.strip().rstrip(";"), by="user", runs={"": 1})

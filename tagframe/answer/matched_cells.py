@@ -1,4 +1,4 @@
-"""Words of a question that are in cells, as ``syn`` is shown them: where they are, spelled as they are stored."""
+"""Words of a question that occur in cells, for ``syn``'s prompt: their columns, and their spelling in the data."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tagframe.retrieval.cell_values import ValueIndex, cells_of
 _MOST = 8
 _LIMITS = SQLLimits(rows=10, seconds=2.0)
 _MOST_ROWS = 1_000_000
-"""Rows of a table up to which the spelling of a value is looked up."""
+"""The spelling of a value is looked up in tables with at most this many rows."""
 
 
 def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
-    """The words of a request that are in cells of the tables, a line each: ``venues.city has 'Turin'``.
+    """The words of a request that occur in cells of the tables, one line each: ``venues.city has 'Turin'``.
 
     Args:
         request: the question.
         query: the tables that are shown.
-        reader: what reads them.
+        reader: that reads them.
     """
     names = {id: name for name, id in query.tables.items()}
     dialect, lines = reader.engine.dialect.name, []
@@ -41,7 +41,7 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
 
 
 def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, str, str]]:
-    """Table, column and words, those of the likeliest tables first."""
+    """Table, column and words, the likeliest tables first."""
     if query.retrieved is not None:
         for hit in query.retrieved.tables:
             if hit.id in query.tables.values() and (hit.probability is None or hit.probability >= NAMES_ALONE):
@@ -54,7 +54,7 @@ def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, st
 
 
 def _spelled(words: str, name: str, id: str, column: str, reader: Reader) -> str:
-    """The words as a literal, as the column has them where that can be found out at little cost."""
+    """The words as a literal, spelled as in the column if a lookup is cheap."""
     corpus, meant = reader.corpus, canonical(words)[0]
     profile = corpus.profile(id)
     stored = stored_columns(corpus, profile).get(column)

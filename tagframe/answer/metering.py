@@ -1,4 +1,4 @@
-"""What a step asks, counted and labelled on its way to whoever answers it."""
+"""Counts and labels the prompts of a step."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ T = TypeVar("T")
 
 
 def as_step(function: Any, *arguments: Any) -> Step[Any]:
-    """What a function gives for these arguments, as a step, whether it is one already or not."""
+    """The result of a function for these arguments, as a step; a plain value becomes one."""
     steps = getattr(function, "steps", None)
     result = function(*arguments) if steps is None else steps(*arguments)
     return (yield from result) if inspect.isgenerator(result) else result
 
 
 def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse], None]) -> Step[T]:
-    """The step, with what it took told to ``account`` in the end, also where it fails.
+    """The step, whose cost is reported to ``account`` at the end, also if it fails.
 
-    What it asks says of which question and stage it is: ``name``, or what was said of it already.
+    Its prompts are labelled with the question and the stage ``name``, unless they have a label.
     """
     began = time.monotonic()
     usages: list[Usage] = []
@@ -41,7 +41,7 @@ def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse]
 
 
 def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
-    """The step, whose prompts say of which stage they are, and are guessed so where somebody quotes them."""
+    """The step, with a stage label on its prompts, and guesses for quotes."""
     return (yield from _relayed(step, Label(stage), guess))
 
 
@@ -51,7 +51,7 @@ def _relayed(
     guess: Callable[[Prompt], str] | None = None,
     seen: Callable[[Arrived], None] = lambda arrived: None,
 ) -> Step[T]:
-    """The step; its batches are passed on under a label, and what arrives of them comes back as those that it knows."""
+    """The step; its batches are passed on with a label, and completions are given back for its own batches."""
     known: dict[Batch[Any], Batch[Any]] = {}
 
     def out(batch: Batch[Any]) -> Batch[Any]:

@@ -1,4 +1,4 @@
-"""RAG over rows: the special case of TAG whose query is a point in the space of embeddings."""
+"""RAG over rows: the special case of TAG in which the query is an embedding."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ def rag(
     rows: int | None = None,
     cache: str | Path | None = CACHE,
 ) -> TAG:
-    """Retrieval-augmented generation as a TAG, as the paper's baseline has it (TAG, section 4.2).
+    """Retrieval-augmented generation as a TAG, as in the paper's baseline (TAG, section 4.2).
 
-    Each row is a text ("- column: value" lines) that is embedded; ``syn`` leaves the question as it is, ``exec`` finds
-    the k nearest rows of all tables, ``gen`` answers from them with the prompts of appendix B.2.
+    Each row is embedded as a text ("- column: value" lines). ``syn`` passes the question on, ``exec`` finds the k
+    nearest rows of all tables, and ``gen`` answers from them with the prompts of appendix B.2.
 
     Args:
         corpus: whose rows are searched; they are embedded at the first question, each distinct text once, or when
             :meth:`NearestRows.index` is called (``rag(corpus).exec.index()``).
-        k: rows.
+        k: the number of rows.
         rerank: whether the model scores the rows from 0 to 1, best first.
-        tables: ids of the tables to search; all where None.
+        tables: ids of the tables to search; None for all.
         aggregate: whether the question asks for a text, as a summary.
-        embedder: the configured one where None.
-        rows: of each table at most so many are embedded, evenly spaced, and the others are never found; all where None.
-        cache: the folder that keeps the vectors of tables in files, so that another process need not encode them;
-            ``"default"`` for one in the user's cache folder, None to keep nothing.
+        embedder: None for the configured one.
+        rows: the most rows to embed of each table, evenly spaced; the others are never found; None for all.
+        cache: the folder with files of row vectors, so that another process need not encode them again; ``"default"``
+            for one in the user's cache folder, None to keep nothing.
 
     Raises:
         TableNotFound: no such table.
@@ -89,7 +89,7 @@ def _question(request: str) -> str:
 
 
 def row_texts(rows: pd.DataFrame) -> list[str]:
-    """Rows as "- column: value" lines, as they are embedded and shown; nulls are left out.
+    """Rows as "- column: value" lines, for embedding and for prompts; nulls are left out.
 
     >>> row_texts(pd.DataFrame({"school": ["Low Tide High"], "math": [612]}))
     ['- school: Low Tide High\\n- math: 612']
@@ -104,13 +104,13 @@ def row_texts(rows: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class IndexedRows:
-    """What of a corpus can be found by its rows' vectors.
+    """The index of a corpus's rows.
 
     Attributes:
         index: FAISS, of the vectors of distinct texts, by inner product.
         texts: the table and the text of each vector.
         copies: how many rows have that text.
-        left_out: rows that a bound left out.
+        left_out: how many rows were left out by the limit ``rows``.
     """
 
     index: Any = field(repr=False)
@@ -120,13 +120,13 @@ class IndexedRows:
 
     @property
     def rows(self) -> int:
-        """Rows that can be found."""
+        """The number of rows that can be found."""
         return sum(self.copies)
 
 
 @dataclass(eq=False)
 class NearestRows:
-    """``exec`` of RAG: a question in, the rows nearest to it out; made by :func:`rag`."""
+    """``exec`` of RAG: finds the rows nearest to a question; made by :func:`rag`."""
 
     corpus: Corpus = field(repr=False)
     tables: tuple[str, ...]
@@ -163,13 +163,13 @@ class NearestRows:
         return found
 
     def index(self) -> IndexedRows:
-        """The rows of all tables, ready to be searched; made once, with a bar where it takes long.
+        """The index of all rows; made once, with a progress bar if it takes long.
 
         Raises:
             EmbedderNotFound: there is no embedding model.
-            EmptyCorpus: no table has a row that says anything.
+            EmptyCorpus: no table has a row with a value.
         """
-        # What was hidden since is in no text that a model is shown.
+        # Columns that were hidden since must not be in texts for a model.
         profiles = map(self.corpus.profile, self.tables)
         shown = {one.id: [column.name for column in one.columns if column.for_models] for one in profiles}
         if self._indexed is None or self._shown != shown:
@@ -192,7 +192,7 @@ class NearestRows:
                     texts += [(table, text) for text in dict.fromkeys(kept)]
                     copies += np.bincount(position, minlength=len(vectors)).tolist()
             if not texts:
-                raise EmptyCorpus(f"there is no row to search in {', '.join(self.tables) or 'no tables'}")
+                raise EmptyCorpus(f"there are no rows to search in {', '.join(self.tables) or 'no tables'}")
             self._indexed, self._shown = IndexedRows(index, texts, copies, left_out), shown
         return self._indexed
 
@@ -201,7 +201,7 @@ class NearestRows:
         return {**self.__dict__, "_indexed": None}
 
     def reranked(self) -> NearestRows:
-        """The same over the same vectors, with rows in the order of the model's scores."""
+        """The same, with the rows sorted by the model's scores."""
         return replace(self, rerank=True)
 
     def _embedder(self) -> Embedder:
@@ -212,7 +212,7 @@ class NearestRows:
 
 
 def _spaced(texts: Sequence[str], most: int | None) -> Sequence[str]:
-    """At most so many of them, evenly spaced."""
+    """At most this many of them, evenly spaced."""
     if most is None or len(texts) <= most:
         return texts
     return [texts[position * len(texts) // most] for position in range(most)]
@@ -269,7 +269,7 @@ def _parse_any(text: str) -> str:
 
 
 def parse_list(text: str) -> list[Any]:
-    """A list of Python values, strictly.
+    """Parse a list of Python values, strictly.
 
     >>> parse_list('["Turin", 889]')
     ['Turin', 889]

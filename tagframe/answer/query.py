@@ -1,4 +1,4 @@
-"""A query: one SELECT statement, and which tables its names mean."""
+"""A query: one SELECT statement, and the tables that its names stand for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tagframe.retrieval import RetrievedTables
 
 @dataclass(frozen=True)
 class Query:
-    """What ``syn`` writes and ``exec`` runs.
+    """The output of ``syn`` and the input of ``exec``.
 
     Attributes:
-        sql: one SELECT statement in the engine's dialect, with LM functions or without.
-        tables: what may be read: name in SQL → table id.
-        retrieved: where the tables were found, and not simply all; else None.
-        assumptions: the readings of the question that ``syn`` says it chose, where it could be read otherwise.
-        wants_text: whether a text is to be written from the rows; None where ``syn`` does not say.
+        sql: one SELECT statement in the engine's dialect, with or without LM functions.
+        tables: that may be read: name in SQL → table id.
+        retrieved: the retrieved tables; None if all tables were shown.
+        assumptions: how ``syn`` read an ambiguous question.
+        wants_text: whether a text is to be written from the rows; None if ``syn`` does not say.
     """
 
     sql: str
@@ -33,12 +33,12 @@ class Query:
         return self.sql
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in JSON."""
+        """The query as JSON values."""
         return {"sql": self.sql, "tables": dict(self.tables), "assumptions": list(self.assumptions)}
 
 
 def names_in_sql(profiles: Iterable[TableProfile]) -> dict[str, str]:
-    """Name in SQL → table id: a table's own name, or its id where another one shares the name (in any case)."""
+    """Name in SQL → table id: a table's own name, or its id if another table has the same name (ignoring case)."""
     listed = list(profiles)
     shared = Counter(profile.name.casefold() for profile in listed)
     return {profile.name if shared[profile.name.casefold()] == 1 else profile.id: profile.id for profile in listed}

@@ -1,4 +1,4 @@
-"""What a query would cost, before it is paid."""
+"""Estimates of the cost of a query, before it is paid for."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _GUESS = '{"text": "an answer of some twenty words, with a name and a number in 
 
 
 _ROWS = 10**7
-"""Of a result in a quote, of which no more is known than what might be in it."""
+"""The guess for a result in a quote, of which only the possible rows are known."""
 
 
 def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Quote:
-    """What a query that is written already would cost; nothing is sent.
+    """The cost of a query that is already written; nothing is sent.
 
-    What an LM function would leave is not known before it is asked: a filter is taken to hold for all, so that what
-    follows it is asked at most so much; and where LIMIT allows to ask about the first rows only, as many are counted as
-    would do if all passed. A warning says where that gives more rows than the limits allow.
+    The result of an LM function is not known in advance. So every filter is assumed to pass all rows, which gives an
+    upper bound for the calls after it. If LIMIT allows asking about the first rows only, as many rows are counted as
+    are needed if all pass. A warning is given if there may be more rows than the limits allow.
 
     Args:
-        query: what ``exec`` takes.
+        query: the input of ``exec``.
         execute: ``exec``.
         gen: ``gen``, or None.
-        question: what ``gen`` would be asked.
+        question: for ``gen``.
 
     Raises:
         UnsafeSQL, SQLFailed: as ``exec`` does.
-        NotConfigured: there is something to ask, and no model is set.
+        NotConfigured: a model is needed, and none is set.
     """
     quoting = QuotingModels(lambda prompt: _GUESS)
     limits = getattr(execute, "limits", None)
@@ -46,10 +46,10 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
     with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:
         rows = run(as_step(execute, query), driver(quoting))
         if isinstance(limits, SQLLimits) and len(rows) > limits.rows:
-            told = f"the statement may give {len(rows):,} rows, and is refused if it gives more than {limits.rows:,}"
-            warn(f"{told}: narrow it, or raise SQLLimits(rows=…)", TooManyRowsWarning)
+            fact = f"the statement may give {len(rows):,} rows, and more than {limits.rows:,} are refused"
+            warn(f"{fact}: narrow it, or raise SQLLimits(rows=…)", TooManyRowsWarning)
         execution = results.recall(rows, "execution")
-        # What an audit would find is not known before it is paid.
+        # The result of an audit is not known before it is paid for.
         stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)
         if gen is not None:
             run(metered(as_step(gen, question, rows), "gen", question, lambda use: None), driver(quoting))

@@ -1,7 +1,7 @@
-"""Other readings of a question that a change of its statement gives, with no model asked.
+"""Other readings of a question, found by changing its statement, without a model.
 
-Four in six answers that a reader would not take were made by a statement that was right but for one of these: whether
-rows without a match count, whether what a join repeats counts twice, and where a list ends among equals.
+In four of six wrong answers, the statement was right except for one of these: whether rows without a match count,
+whether rows that a join repeats count twice, and where a list ends if rows are tied.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SECONDS = 1.0
 
 
 def other_readings(sql: str, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
-    """What other readings would give, a sentence each; none where they give the same.
+    """The other readings that give a different result, in one sentence each.
 
     Args:
         sql: a statement that has run.
-        rows: what it gave.
-        reader: what ran it.
+        rows: its result.
+        reader: that ran it.
     """
     try:
         tree = parsed(sql, reader.engine.dialect.name)
@@ -49,7 +49,7 @@ def _run(tree: exp.Expr, reader: Reader, most: int) -> pd.DataFrame:
 
 
 def _without_match(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
-    """Rows without a match, which INNER JOIN leaves out: of the first table, and of the one that is grouped by."""
+    """Rows without a match that INNER JOIN leaves out, of the first table and of the table of GROUP BY."""
     joins = [position for position, join in enumerate(tree.args.get("joins") or []) if _is_inner(join)]
     if not joins:
         return
@@ -66,13 +66,12 @@ def _without_match(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iter
             other.args["joins"][position].set("side", side)
         more = _of_something(_run(other, reader, max(reader.limits.rows, len(rows)) + 1), tree)
         if not _same_rows(more, rows):
-            told = _difference(rows, more)
-            yield f"rows of {kept} that match none are left out; with them {told}"
+            yield f"rows of {kept} without a match are left out; with them, {_difference(rows, more)}"
             return
 
 
 def _of_something(rows: pd.DataFrame, tree: exp.Select) -> pd.DataFrame:
-    """The rows but those of nothing: NULL in all columns that no aggregate function made."""
+    """The rows without empty ones: those with NULL in all columns that are not aggregates."""
     named = [position for position, item in enumerate(tree.expressions) if not aggregates(item)]
     if not named and is_grouped(tree):
         return rows
@@ -87,12 +86,12 @@ def _is_inner(join: exp.Join) -> bool:
 
 
 def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
-    """What a join repeats, and is counted or listed as often."""
+    """Rows that a join repeats, and that are counted or listed several times."""
     if not tree.args.get("joins") or tree.args.get("distinct") is not None:
         return
     if not is_grouped(tree):
         if tree.args.get("limit") is None and len(rows) > (distinct := len(set(plain_rows(rows)))):
-            yield f"the {len(rows):,} rows repeat themselves; each once, there are {distinct:,}"
+            yield f"the {len(rows):,} rows contain duplicates ({distinct:,} distinct)"
         return
     other = tree.copy()
     counts = [
@@ -108,11 +107,11 @@ def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator
     once = _run(other, reader, max(reader.limits.rows, len(rows)))
     if not _same_rows(once, rows):
         what = ", ".join(sorted({written(node, reader.engine.dialect.name) for node in counts}))
-        yield f"what is counted repeats itself; by {what} {_difference(rows, once)}"
+        yield f"duplicates are counted; with {what}, {_difference(rows, once)}"
 
 
 def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
-    """Rows behind a LIMIT that are equal to the last one before it, in all that the order goes by."""
+    """Rows after a LIMIT that tie with the last row before it in ORDER BY."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     if order is None or limit is None or tree.args.get("offset") is not None or tree.args.get("distinct") is not None:
         return
@@ -134,12 +133,12 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
     behind = len(equal) - 1
     if len(set(equal)) > 1:
         more_than = "" if behind + len(rows) < further else "at least "
-        further_are = counted(behind, "further row is", "further rows are")
-        yield f"{more_than}{further_are} equal to the last of the {len(rows):,} in what the order goes by"
+        ties = counted(behind, "further row ties", "further rows tie")
+        yield f"{more_than}{ties} with row {len(rows):,} in ORDER BY"
 
 
 def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.Expr]) -> exp.Expr | None:
-    """What an entry of ORDER BY means: itself, or what SELECT has at its position or under its name."""
+    """The expression of an entry of ORDER BY: itself, or the item of SELECT with its position or name."""
     if isinstance(key, exp.Literal) and key.is_int:
         return item_at(key, items)
     if isinstance(key, exp.Column) and not key.table:
@@ -153,10 +152,10 @@ def _same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 
 
 def _difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
-    """How another result differs, in few words."""
+    """How another result differs, in a few words."""
     if len(rows) != len(other):
-        return f"there would be {counted(len(other), 'row')} for {len(rows):,}"
+        return f"there would be {counted(len(other), 'row')} instead of {len(rows):,}"
     if other.size == 1:
-        return f"it would be {plain_value(other.iat[0, 0])} for {plain_value(rows.iat[0, 0])}"
+        return f"it would be {plain_value(other.iat[0, 0])} instead of {plain_value(rows.iat[0, 0])}"
     changed = (Counter(plain_rows(other)) - Counter(plain_rows(rows))).total()
-    return f"{changed:,} of {len(rows):,} rows would be others"
+    return f"{changed:,} of {len(rows):,} rows would differ"

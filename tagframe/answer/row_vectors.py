@@ -1,4 +1,4 @@
-"""The vectors of rows: each distinct text of a table's rows is encoded once, and kept."""
+"""The vectors of rows: each distinct text of a table's rows is encoded once and stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tagframe.embed import ANONYMOUS, Embedder
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 
 CACHE = "default"
-"""The ``cache`` that stands for the user's cache folder."""
+"""The value of ``cache`` that means the user's cache folder."""
 
 _OF_ROWS = "vectors of rows"
 
@@ -24,17 +24,17 @@ _OF_ROWS = "vectors of rows"
 def vectors_of_rows(
     texts: Sequence[str], embedder: Embedder, catalogue: Catalogue | None, of: str, *, whole: bool = True
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.intp]]:
-    """The vectors of the rows of a table, with a bar where it takes long; only those are encoded that never were.
+    """The vectors of the rows of a table, with a progress bar if it takes long; stored vectors are reused.
 
-    The file holds digests of the texts and no text. It is written as the work goes on: a process that is killed has not
-    worked in vain. Of rows that have changed since, it forgets the former state once that is the larger part.
+    The file contains digests of the texts, but no texts. It is written during the work, so that a killed process loses
+    little. Vectors of rows that no longer exist are deleted when they are the larger part of the file.
 
     Args:
-        texts: a row each.
+        texts: one per row.
         embedder: see :func:`tagframe.embed.get_embedder`.
         catalogue: the file; None to keep nothing.
-        of: the table, for the bar.
-        whole: whether these are all rows of the table; of others nothing is forgotten.
+        of: the table, for the progress bar.
+        whole: whether these are all rows of the table; if not, no vectors are deleted.
 
     Returns:
         Vectors of length 1 of the distinct texts, shape (m, d), and for each row its position there, shape (n,).
@@ -63,7 +63,7 @@ def vectors_of_rows(
 def _known(
     catalogue: Catalogue, embedder: Embedder, wanted: set[str], *, forget: bool
 ) -> dict[str, npt.NDArray[np.float32]]:
-    """The vectors that a file has, by digest; ``forget`` the others where they are the larger part."""
+    """The vectors in a file, by digest; with ``forget``, the others are deleted if they are the larger part."""
     digests, vectors, _ = catalogue.vectors(embedder.name)
     same = len(digests) > 0 and vectors.shape[1] == embedder.dimension
     found = {digest: vector for digest, vector in zip(digests, vectors, strict=True) if same and digest in wanted}
@@ -75,10 +75,10 @@ def _known(
 
 
 def catalogue_of_rows(source: Path | None, table: str, cache: str | Path | None) -> Catalogue | None:
-    """The file that keeps the vectors of a table's rows; None where it has no file of its own, or nothing is kept.
+    """The file for the vectors of a table's rows; None if the table has no file, or nothing is to be kept.
 
     Args:
-        source: the file that the table is in.
+        source: the file of the table.
         table: its name there.
         cache: a folder, ``"default"`` for the user's cache folder, or None.
     """

@@ -1,4 +1,4 @@
-"""Tables as ``syn`` is shown them: what is stored in them, and how they join."""
+"""The description of tables in ``syn``'s prompt: their contents, and how they join."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tagframe.keys import KeyPair
 from tagframe.retrieval.links import tables_around
 
 SCHEMA_TOKENS = 8_000
-"""Tokens of schemas that are shown at most."""
+"""The most tokens of schemas in a prompt."""
 CHARACTERS_A_TOKEN = 2.4
-"""Of a schema, where names, digits and punctuation have fewer characters a token than prose has. It is the same for
-all models, so that all of them are sent the same prompt, and the answers of one can be replayed for another."""
+"""Characters per token of a schema; fewer than in prose, because of names, digits and punctuation. It is the same for
+all models, so that all of them get the same prompt, and the answers of one can be replayed for another."""
 
 NAMES_ALONE = 0.02
-"""The chance that a table is needed below which only the names of its columns are shown."""
+"""If the chance that a table is needed is lower, only the names of its columns are shown."""
 _BRIEF = 0.1
-"""The chance below which little is told of a table's values."""
+"""If the chance is lower, little is shown of a table's values."""
 
 _MOST_NUMBERS = 12
-"""Numbers of a column that are listed; of more, the least and the most say as much."""
+"""At most this many numbers of a column are listed; if there are more, the range is shown."""
 _KEYS_A_PAIR = 2
 _LEAST_KEY = 0.3
 
@@ -41,19 +41,19 @@ _RESERVED = frozenset(
     "using values when where window with".split()
 )
 _CODE = re.compile(r"'(?:https?:.*|\S+@\S+|(?=\S*\d)\S{9,})'")
-"""Literals of addresses, mails and codes, of which one tells as much as three."""
+"""Literals of addresses, mails and codes: one example says as much as three."""
 
 
 @dataclass(frozen=True)
 class _Detail:
-    """How much is told of a column.
+    """How much detail is shown of a column.
 
     Attributes:
-        room: characters that the list of all its values may take.
-        samples: of other columns at most.
-        letters: of a value at most.
-        told: whether anything else is said, as how many are NULL.
-        described: letters of a description at most.
+        room: the most characters for the list of all its values.
+        samples: the most samples of other columns.
+        letters: the most characters of a value.
+        told: whether other facts are shown, such as the share of NULL.
+        described: the most characters of a description.
     """
 
     room: int
@@ -80,13 +80,13 @@ def describe_tables(
     chances: Mapping[str, float | None] | None = None,
     dialect: str = "sqlite",
 ) -> str:
-    """Tables with what is stored in their columns, in as much detail as fits 8,000 tokens.
+    """Tables with the contents of their columns, in as much detail as fits 8,000 tokens.
 
     Args:
         corpus: where they are.
         tables: name in SQL → table id.
-        chances: by table id, that the question needs them; of an unlikely one the columns' names are shown alone.
-        dialect: in which names are written.
+        chances: by table id, that the question needs it; of an unlikely table only the column names are shown.
+        dialect: for writing names.
     """
     for detail in _DETAILS:
         text = _described(corpus, tables, chances or {}, detail, dialect)
@@ -96,7 +96,7 @@ def describe_tables(
 
 
 def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
-    """Whether the schemas of the tables, with values that tell something, are of 8,000 tokens at most."""
+    """Whether the schemas of the tables, with useful values, fit into 8,000 tokens."""
     names = sum(len(column.name) for id in tables.values() for column in corpus.profile(id).columns)
     return _fits(names) and _fits(len(_described(corpus, tables, {}, _DETAILS[1], "sqlite")))
 
@@ -104,7 +104,7 @@ def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
 def _described(
     corpus: Corpus, tables: Mapping[str, str], chances: Mapping[str, float | None], detail: _Detail, dialect: str
 ) -> str:
-    """A block a database, the likeliest first, where they are of several."""
+    """One block per database, the likeliest first, if there are several."""
     blocks: dict[str, list[str]] = defaultdict(list)
     best: dict[str, float] = defaultdict(float)
     for name, id in tables.items():
@@ -127,7 +127,7 @@ def _fits(characters: int) -> bool:
 
 
 def sql_name(name: str, dialect: str = "sqlite") -> str:
-    """A name as it is written in a statement: in quotation marks where it needs them.
+    """A name as it is written in a statement: in quotation marks if needed.
 
     >>> sql_name("title"), sql_name("year made"), sql_name("Title", "postgres")
     ('title', '"year made"', '"Title"')
@@ -154,12 +154,12 @@ def _table(
 
 
 def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) -> dict[str, tuple[str, str]]:
-    """How the cells of each column that models may see are stored, and what else is told of it, by name."""
+    """For each column that models may see, by name: how its cells are stored, and other facts."""
     return {name: (kind, _said(notes)) for name, kind, notes in _columns(corpus, profile, _DETAILS[brief])}
 
 
 def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, list[str]]]:
-    """Of each column that models may see its name, how its cells are stored, and what else is told of it."""
+    """For each column that models may see: its name, how its cells are stored, and other facts."""
     stored = stored_columns(corpus, profile)
     for column in profile.columns:
         if column.for_models:
@@ -181,7 +181,7 @@ def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail)
 
 
 def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
-    """All values where they are few, else the range of numbers, else some."""
+    """All values if they are few, else the range of numbers, else some values."""
     ranged = column.minimum is not None and column.family in ("integer", "real", "date")
     span = f"{_short(column.minimum or '')} to {_short(column.maximum or '')}" if ranged else ""
     values = [_cut(value, detail.letters) for value in stored.values]
@@ -200,7 +200,7 @@ def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str
 
 
 def _are_consecutive(values: Sequence[str]) -> bool:
-    """Whether these are whole numbers without a gap, of which the least and the most say all."""
+    """Whether these are whole numbers without a gap, so that the range says everything."""
     if len(values) < 4 or not all(re.fullmatch(r"-?\d{1,18}", value) for value in values):
         return False
     numbers = [int(value) for value in values]
@@ -208,7 +208,7 @@ def _are_consecutive(values: Sequence[str]) -> bool:
 
 
 def _short(number: str) -> str:
-    """A number with six digits of its fraction at most."""
+    """A number with at most six decimals."""
     return re.sub(r"(\.\d{6})\d+$", r"\1", number)
 
 
@@ -231,11 +231,10 @@ def describe_keys(
     chances: Mapping[str, float | None] | None = None,
     dialect: str = "sqlite",
 ) -> list[str]:
-    """How the tables join, a line a key, as a join plan sees them: ``a.x = b.y (many-to-one)``.
+    """How the tables join, one line per key, as in a join plan: ``a.x = b.y (many-to-one)``.
 
-    Those of likely tables come first, then the surest. Between two tables of which neither is likely to be needed
-    nothing is said. Where one side is text and the other a number, the text is cast, as SQL may find no two of them
-    equal otherwise.
+    Keys of likely tables come first, then the surest. Keys between two unlikely tables are left out. If one side is
+    text and the other a number, the text is cast, because SQL may not find them equal otherwise.
     """
     named = {id: name for name, id in tables.items()}
     likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
@@ -269,7 +268,7 @@ def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str) -
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:
-    """Whether a column is stored as text of nothing but numbers, or as numbers; "" for anything else."""
+    """How a column's numbers are stored: as text or as numbers; "" for anything else."""
     stored = stored_columns(corpus, profile).get(column)
     if stored is None or not stored.types:
         return ""
@@ -279,7 +278,7 @@ def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:
 
 
 def _cardinality(profile: TableProfile, columns: Sequence[str]) -> str:
-    """Whether a value is in one row at most, or may be in many."""
+    """Whether a value is in at most one row, or may be in many."""
     if set(profile.primary_key) == set(columns):
         return "one"
     for column in columns:

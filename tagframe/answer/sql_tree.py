@@ -1,4 +1,4 @@
-"""Statements as trees that are written again as they were, with no function taken for another one."""
+"""Statements as syntax trees that can be written back unchanged, with every function under its own name."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ AGGREGATES = frozenset(
     "percentile_cont percentile_disc product quantile quantile_cont quantile_disc sem_agg skewness stddev stddev_pop "
     "stddev_samp string_agg sum total var_pop var_samp variance".split()
 )
-"""Functions that make one value of many rows; ``max`` and ``min`` only with one argument."""
+"""Aggregate functions; ``max`` and ``min`` only with one argument."""
 
 
 def parsed(sql: str, dialect: str = "sqlite") -> exp.Query:
-    """A statement that the guard has let through, as a tree; ``dialect`` is that of the engine that runs it."""
+    """A statement that the guard has accepted, as a tree; ``dialect`` is its engine's."""
     return parse_one(sql, read=DIALECTS[dialect].tree)  # type: ignore[return-value]  # the guard lets only queries through
 
 
 def written(tree: exp.Expr, dialect: str = "sqlite") -> str:
-    """A tree as SQL, of the engine's dialect."""
+    """A tree as SQL in the engine's dialect."""
     return tree.sql(dialect=DIALECTS[dialect].tree, normalize_functions=False)
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that all have to be true."""
+    """The parts of a condition that must all be true."""
     if condition is None:
         return []
     inner = condition.this if isinstance(condition, exp.Where | exp.Having) else condition
@@ -41,7 +41,7 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def own_nodes(select: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes of a query block that are of no block inside it."""
+    """The nodes of a query block, without those of blocks inside it."""
     for node in select.iter_expressions():
         if not isinstance(node, exp.Query):
             yield node
@@ -49,7 +49,7 @@ def own_nodes(select: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def aggregates(tree: exp.Expr) -> bool:
-    """Whether an aggregate function stands in it, inside no query of its own and no window."""
+    """Whether it contains an aggregate function, outside of subqueries and windows."""
     return any(is_aggregate(node) for node in [tree, *own_nodes(tree)])
 
 
@@ -71,11 +71,11 @@ def is_grouped(select: exp.Select) -> bool:
 
 
 def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
-    """What a block groups by, with positions and names of its SELECT written out; None where that cannot be told.
+    """The keys of a block's GROUP BY, with positions and names of its SELECT written out; None if not known.
 
     Args:
         tree: the block.
-        is_column: whether its tables have a column of that name, which comes before a name of SELECT.
+        is_column: whether its tables have a column of that name; a column is preferred to a name of SELECT.
     """
     group = tree.args.get("group")
     keys: list[exp.Expr] = []
@@ -93,19 +93,19 @@ def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.E
 
 
 def named_items(select: exp.Select) -> dict[str, exp.Expr]:
-    """What SELECT gives a name, by that name in lower case."""
+    """The named items of SELECT, by their names in lower case."""
     return {item.alias.casefold(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
 
 def item_at(literal: exp.Literal, items: Sequence[exp.Expr]) -> exp.Expr | None:
-    """What SELECT has at a position that GROUP BY or ORDER BY gives; None where it has none, or a star before it."""
+    """The item of SELECT at a position in GROUP BY or ORDER BY; None if there is none, or a star before it."""
     position = int(literal.this) - 1
     is_known = 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1])
     return items[position].unalias() if is_known else None
 
 
 def without(select: exp.Select, *clauses: str) -> exp.Select:
-    """A copy of a block that lacks some clauses."""
+    """A copy of a block without some clauses."""
     copied: exp.Select = select.copy()  # type: ignore[assignment]  # of the same class
     for clause in clauses:
         copied.set(clause, None)
@@ -124,7 +124,7 @@ def column_of(name: str, table: str | None = None) -> exp.Column:
 
 
 def source_tables(select: exp.Select, names: Sequence[str]) -> list[tuple[str, str]]:
-    """The tables of the corpus that a block reads itself, not through another block: (alias, name)."""
+    """The tables of the corpus that a block reads directly, not through another block: (alias, name)."""
     known = {name.casefold(): name for name in names}
     clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
     hidden = {cte.alias.casefold() for node in [select, *ancestors(select)] for cte in with_tables(node)}
@@ -137,7 +137,7 @@ def source_tables(select: exp.Select, names: Sequence[str]) -> list[tuple[str, s
 
 
 def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What a node stands in, the nearest first."""
+    """The ancestors of a node, the nearest first."""
     while node.parent is not None:
         node = node.parent
         yield node

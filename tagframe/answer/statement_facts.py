@@ -1,4 +1,4 @@
-"""What a statement says of tables: the columns that it makes equal, and the values that it holds columns to."""
+"""Facts of a statement: the columns that it joins, and the texts that it compares columns with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HeldTo:
     Attributes:
         table: the table's name in the statement.
         column: its name.
-        test: what is to be true of a row, without the table's alias; of a comparison that excludes, its opposite.
+        test: the condition on a row, without the table's alias; for a comparison that excludes rows, its opposite.
         words: the texts.
     """
 
@@ -36,11 +36,11 @@ class HeldTo:
 
 @dataclass(frozen=True)
 class StatementFacts:
-    """What one statement says.
+    """The facts of one statement.
 
     Attributes:
         joined: pairs of columns of two tables that it makes equal.
-        held: what it holds to texts.
+        held: the columns that it compares with texts.
     """
 
     joined: tuple[tuple[ColumnOf, ColumnOf], ...]
@@ -48,11 +48,11 @@ class StatementFacts:
 
 
 def facts_of_statement(sql: str, reader: Reader) -> StatementFacts:
-    """Read a statement that the guard has let through; nothing is found in one that cannot be followed.
+    """Read a statement that the guard has accepted; gives no facts if it cannot be analysed.
 
     Args:
-        sql: the statement, with LM functions or without.
-        reader: what may run it, which knows its tables.
+        sql: the statement, with or without LM functions.
+        reader: that knows its tables.
     """
     dialect = reader.engine.dialect
     named = {dialect.fold(name): (name, id) for name, id in reader.named(sql).items()}
@@ -75,7 +75,7 @@ def facts_of_statement(sql: str, reader: Reader) -> StatementFacts:
 
 
 def _bare(node: exp.Expr | None) -> exp.Expr | None:
-    """A column out of a cast, a function of one argument, or brackets."""
+    """The column inside a cast, a function of one argument, or brackets."""
     while isinstance(node, exp.Paren | exp.Cast | exp.Collate) or (
         isinstance(node, exp.Anonymous) and node.name.lower() in ("lower", "upper", "trim") and node.expressions
     ):
@@ -84,13 +84,13 @@ def _bare(node: exp.Expr | None) -> exp.Expr | None:
 
 
 class _Tables:
-    """The tables of one FROM, and those of the queries around it."""
+    """The tables of one FROM, and those of the enclosing queries."""
 
     def __init__(self, scope: Scope, reader: Reader, named: dict[str, tuple[str, str]]) -> None:
         self._scope, self._reader, self._named = scope, reader, named
 
     def meant(self, node: exp.Expr | None) -> tuple[str, ColumnOf] | None:
-        """The table's name, and the column that an expression is; None where it is none of a table."""
+        """The table's name and the column of an expression; None if it is not a column of a table."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
         fold = self._reader.engine.dialect.fold
@@ -111,7 +111,7 @@ class _Tables:
         return None
 
     def using(self, join: exp.Join) -> Iterator[tuple[ColumnOf, ColumnOf]]:
-        """The pairs of a join's USING."""
+        """The column pairs of a join's USING."""
         tables = [source for source in self._scope.sources.values() if isinstance(source, exp.Table)]
         for name in join.args.get("using") or []:
             columns = [self.meant(exp.column(name.name, table=table.alias_or_name)) for table in tables]
@@ -119,7 +119,7 @@ class _Tables:
             yield from pairwise(known)
 
     def held(self) -> Iterator[HeldTo]:
-        """What stands against texts."""
+        """The comparisons with texts."""
         for test in self._scope.find_all(exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Glob):
             if test.find_ancestor(exp.Or, exp.Case, exp.Select) is not self._scope.expression:
                 continue  # one of several cases need not be there

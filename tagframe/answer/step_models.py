@@ -1,4 +1,4 @@
-"""Who answers: one model, or one for each step."""
+"""The models of a pipeline: one for all steps, or one for each step."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tagframe.lm import LM, Arrived, Batch, Prompt, Quote, QuotingLM, Stream, ge
 
 
 def driver(models: ModelsOfSteps | None = None) -> LM:
-    """The models of the settings in force, as the drivers of :mod:`tagframe.operators` take them."""
+    """The models of the current settings, for the drivers of :mod:`tagframe.operators`."""
     return cast("LM", models or ModelsOfSteps())
 
 
 class ModelsOfSteps:
-    """What drives a pipeline: each batch goes to the model of its stage (``lm_for``), found when it is first asked.
+    """Sends each batch of a pipeline to the model of its stage (``lm_for``), which is looked up at its first batch.
 
-    Has what drivers know of an :class:`~tagframe.lm.LM`. A pipeline that asks nothing needs no model.
+    Has the interface of :class:`~tagframe.lm.LM` that drivers use. A pipeline without prompts needs no model.
     """
 
     def stream(self, description: str = "") -> _Streams:
@@ -36,10 +36,10 @@ class ModelsOfSteps:
 
 
 class QuotingModels(ModelsOfSteps):
-    """The same, sending nothing: what their calls would cost is added up.
+    """The same for quotes: nothing is sent, and the cost of the calls is added up.
 
     Args:
-        guess: an answer for each prompt that no store has an answer for.
+        guess: an answer for each prompt without a stored answer.
     """
 
     def __init__(self, guess: Callable[[Prompt], str]) -> None:
@@ -47,7 +47,7 @@ class QuotingModels(ModelsOfSteps):
         self._quoting: list[QuotingLM] = []
 
     def of(self, stage: str) -> LM:
-        """What stands in for the model of a stage."""
+        """The quoting replacement of a stage's model."""
         self._quoting.append(QuotingLM(get_lm(stage), self._guess))
         return self._quoting[-1]
 
@@ -66,7 +66,7 @@ class _Streams:
         self._streams: dict[Any, Stream] = {}
 
     def put(self, batch: Batch[Any]) -> None:
-        """Ask these prompts too.
+        """Add prompts.
 
         Raises:
             NotConfigured: as :func:`tagframe.lm.get_lm`.
@@ -79,10 +79,10 @@ class _Streams:
         self._streams[key].put(batch)
 
     def take(self) -> Arrived:
-        """What has arrived at one of them; where nothing is under way with any, nothing.
+        """The completions that have arrived at one of the models; empty if nothing is in progress.
 
         Raises:
-            ReplayMiss: stores that are replayed lack answers, and no other model has any to give.
+            ReplayMiss: stores that are replayed lack answers, and no other model has completions left.
         """
         miss: ReplayMiss | None = None
         for stream in list(self._streams.values()):

@@ -1,4 +1,4 @@
-"""What the cells of a table are as SQL sees them: how they are stored, and which values there are."""
+"""The cells of a table as SQL sees them: how they are stored, and which values there are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagframe.engines.relations import relation
 from tagframe.errors import CorpusError, SQLFailed
 
 FEW_VALUES = 150
-"""A column of at most so many distinct values is read whole: a prompt may show all of them."""
+"""A column with at most this many distinct values is read completely, so that a prompt can show all of them."""
 _ROWS_LOOKED_AT = 1_000
 _ROWS_READ_WHOLE = 1_000_000
 _SAMPLES = 5
@@ -33,8 +33,8 @@ class StoredColumn:
     Attributes:
         types: storage classes, "INTEGER", "REAL", "TEXT" or "BLOB", the most frequent first.
         values: as SQL literals, the most frequent first; texts are cut at 80 characters.
-        complete: whether these are all values but NULL.
-        digits: whether it is text of nothing but numbers.
+        complete: whether these are all values except NULL.
+        digits: whether it is text that contains only numbers.
     """
 
     types: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ _lock = threading.Lock()
 
 
 def stored_columns(corpus: Corpus, profile: TableProfile) -> dict[str, StoredColumn]:
-    """What is known of a table's columns, by name; looked up once. Nothing where its rows cannot be read."""
+    """The facts of a table's columns, by name; looked up once. Empty if its rows cannot be read."""
     with _lock:
         of_corpus = _known.setdefault(corpus, {})
         if (known := of_corpus.get(profile.id)) is not None and known[0] is profile:
@@ -90,7 +90,7 @@ def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, StoredColumn]
 
 
 def _cells(column: pd.Series, in_place: bool) -> list[Any]:
-    """The cells that are not null, as the statement meets them: in the file, or in a copy of the table."""
+    """The cells that are not null, as a statement sees them: in the file, or in a copy of the table."""
     if in_place:
         return list(column.dropna().astype(object))
     copied = relation(column.to_frame()).column(0).to_pylist()
@@ -110,7 +110,7 @@ def _column(cells: Sequence[Any], complete: bool) -> StoredColumn:
 
 
 def _frequent(texts: Sequence[str]) -> list[str]:
-    """The distinct ones, the most frequent first, the first of equals first."""
+    """The distinct values, the most frequent first; equally frequent ones in order of appearance."""
     return [text for text, _ in Counter(texts).most_common()]
 
 

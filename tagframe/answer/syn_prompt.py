@@ -1,4 +1,4 @@
-"""``syn``'s prompt, and what it may answer."""
+"""``syn``'s prompt, and the parsing of its answers."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ members who ordered nothing are left out". If the tables lack what the question 
 
 @dataclass(frozen=True)
 class Missing:
-    """What ``syn`` says it needs and was not shown."""
+    """The data that ``syn`` says it needs and was not shown."""
 
     what: str
 
 
 @dataclass(frozen=True)
 class Written:
-    """What ``syn`` wrote.
+    """A statement of ``syn``.
 
     Attributes:
         sql: the statement.
-        assumptions: how it read the question, where that can be read otherwise.
-        wants_text: whether a text is to be written from the rows; None where it does not say.
+        assumptions: how it read an ambiguous question.
+        wants_text: whether a text is to be written from the rows; None if it does not say.
     """
 
     sql: str
@@ -70,7 +70,7 @@ class Written:
 
 
 def _task(dialect: str) -> str:
-    """What is asked for, in the engine's dialect, with LM functions where they are staged."""
+    """The instructions, for the engine's dialect, with LM functions if the engine supports them."""
     spoken = DIALECTS[dialect]
     if not spoken.rules:
         return _TASK
@@ -99,12 +99,12 @@ def syn_prompt(
 
     Args:
         question: of the user.
-        schema: tables as :func:`tagframe.answer.schema_text.describe_tables` has them.
-        joins: keys as :func:`tagframe.answer.schema_text.describe_keys` has them.
-        note: what else is to be said of the tables, or "".
+        schema: tables, from :func:`tagframe.answer.schema_text.describe_tables`.
+        joins: keys, from :func:`tagframe.answer.schema_text.describe_keys`.
+        note: a remark on the tables, or "".
         dialect: of the engine that runs the statement.
-        cells: which words of the question are values of which columns, a line each.
-        examples: other questions and the statements that answered them, a line each.
+        cells: words of the question that are values of columns, one line each.
+        examples: other questions with the statements that answered them, one line each.
     """
     parts = [fence(schema, "tables")]
     if joins:
@@ -124,7 +124,7 @@ columns mean and how tables join; the question below may ask for something else:
 
 
 def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:
-    """The prompt that asks once more, after a statement that gave nothing."""
+    """The prompt that asks again, after a statement that gave no rows."""
     again = (
         f"{why}\nLook at how the values are stored, and at what the question needs. Reply with a better statement in a "
         "```sql block; or with the same one, where no rows is the right answer."
@@ -142,7 +142,7 @@ _LONGEST_SAID = 300
 
 
 def read_statement(body: str) -> Written:
-    """A statement, and what its first comments say of it.
+    """A statement, with the facts in its first comments.
 
     >>> read_statement("-- answer: values\\n-- assumed: clubs without a coach are left out\\nSELECT 1")
     Written(sql='SELECT 1', assumptions=('clubs without a coach are left out',), wants_text=False)
@@ -156,15 +156,15 @@ def read_statement(body: str) -> Written:
 
 
 def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: bool = False) -> Written | Missing:
-    """What ``syn`` answered: a statement that can run, or what is missing.
+    """Parse an answer of ``syn``: a statement that can run, or a missing table.
 
     Args:
         text: the answer: a statement, in a code block or not, or ``{"missing": …}``.
-        check: returns the SQL as it may run, or raises :class:`UnsafeSQL` or :class:`SQLFailed`.
-        may_be_missing: whether it may say that a table is missing.
+        check: returns the checked SQL, or raises :class:`UnsafeSQL` or :class:`SQLFailed`.
+        may_be_missing: whether the answer may say that a table is missing.
 
     Raises:
-        AnswerRejected: it is neither, or cannot run; the reason is made to be shown to the model.
+        AnswerRejected: it is neither, or cannot run; the reason is written for the model.
     """
     body = parse_block(text)
     if body.startswith("{"):

@@ -1,4 +1,4 @@
-"""``syn``: a question and a corpus in, one statement out."""
+"""``syn``: writes one statement for a question over a corpus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tagframe.operators.cells import one_line
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 
 RETRIEVED = 12
-"""Tables that ``syn`` is shown where not all fit."""
+"""How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
 
 
@@ -31,14 +31,14 @@ _MORE = 5
 class Synthesizer:
     """``syn`` over a corpus.
 
-    Shown are all tables where their schemas fit 8,000 tokens, else the twelve best that are found for the question; of
-    k or a method that many, found by it. Tables without rows are left out.
+    The prompt shows all tables if their schemas fit 8,000 tokens, else the twelve best for the question. With ``k`` or
+    ``method``, tables are retrieved with these arguments. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
         k: how many tables, as in ``retrieve_tables``.
         method: the selector, as in ``retrieve_tables``.
-        found: tables that are found already, in place of the above.
+        found: tables that were already retrieved, instead of the above.
     """
 
     corpus: Corpus = field(repr=False)
@@ -51,10 +51,10 @@ class Synthesizer:
         return run(self.steps(request), driver(), "syn")
 
     def steps(self, request: str) -> Step[Query]:
-        """The query as a step: only one that compiles is taken, after one repair at most.
+        """The query as a step: it must compile, after at most one repair.
 
-        Where a person has said which statement answers this very question, it is that one, and no model is asked.
-        A model may say once what table it lacks; it is looked for, and asked again with it.
+        If a person has given a statement for exactly this question, that one is used, and no model is asked. The model
+        may say once that a table is missing; then more tables are retrieved, and the model is asked again.
 
         Raises:
             EmptyQuestion: the question has no words.
@@ -77,7 +77,7 @@ class Synthesizer:
         return _query(shown, said)
 
     def _runs(self, known: Query) -> bool:
-        """Whether a statement that a person gave can still run: columns may be gone, or hidden, since."""
+        """Whether a person's statement can still run: columns may have been removed or hidden since."""
         try:
             _compiled(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
@@ -85,7 +85,7 @@ class Synthesizer:
         return True
 
     def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
-        """Another query, after one that failed or gave no rows; None where the model stays with it."""
+        """Another query, after one that failed or gave no rows; None if the model repeats the first one."""
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
         said = yield from self._asked(prompt, query)
         assert isinstance(said, Written)
@@ -97,7 +97,7 @@ class Synthesizer:
         return (yield from one_value(prompt, accept))  # type: ignore[no-any-return]
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
-        """What the model is asked: the request, over the tables that it is shown."""
+        """The prompt: the request, and the tables to show."""
         chances = {} if shown.retrieved is None else {hit.id: hit.probability for hit in shown.retrieved.tables}
         reader = Reader(self.corpus, shown.tables)
         dialect = reader.engine.dialect.name
@@ -107,12 +107,12 @@ class Synthesizer:
         return syn_prompt(request, schema, joins, note, dialect, matched_cells(request, shown, reader), examples)
 
     def shown(self, request: str) -> Query:
-        """The tables that the model is shown, as a query without a statement."""
+        """The tables to show to the model, as a query without a statement."""
         if self.found is not None:
             return self._of(self.found)
         usable = {profile.id for profile in self.corpus.profiles if self._has_rows(profile.id)}
         if not usable:
-            raise EmptyCorpus("there is no table with rows to ask: the corpus is empty, or only its schema is known")
+            raise EmptyCorpus("the corpus has no table with rows: it is empty, or only its schema is known")
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         if self.k is None and self.method is None and are_few(corpus, names):
@@ -127,7 +127,7 @@ class Synthesizer:
         return Query("", names_in_sql(map(found.corpus.profile, found.ids)), found)
 
     def _with(self, what: str, shown: Query) -> tuple[Query, str]:
-        """More tables, for what is said to be missing, and what is said of them."""
+        """Tables for what is said to be missing, and a remark on them."""
         known = set(shown.tables.values())
         others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
         new: list[str] = []
@@ -144,5 +144,5 @@ def _query(shown: Query, said: Written) -> Query:
 
 
 def _compiled(sql: str, reader: Reader) -> str:
-    """A statement as it may run, with LM functions or without."""
+    """A checked statement, with or without LM functions."""
     return check_staged(sql, reader) if has_functions(sql) else reader.compile(sql)

@@ -1,4 +1,4 @@
-"""Which tables a statement names: by scope, as the engine resolves them, and by the names that they have here."""
+"""The tables that a statement names, resolved by scope as the engine does it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[str, T]:
-    """Those of the tables that a statement reads; a column, an alias or a text of that name is no table.
+    """The tables that a statement reads; columns, aliases and texts with the same name do not count.
 
-    One that does not parse reads none: who runs it says why.
+    None for a statement that does not parse; running it gives the error.
 
     Args:
         sql: one statement.
         tables: by their names.
-        dialect: how the engine speaks.
+        dialect: the SQL dialect of the engine.
     """
     from sqlglot import exp
 
@@ -40,12 +40,12 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
 
 
 def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> str:
-    """A statement with ``database.table`` replaced by the name that the table has here; else as it is written.
+    """A statement with ``database.table`` replaced by the name of the table here; the rest is unchanged.
 
     Args:
-        sql: the statement; one that does not parse is given back.
+        sql: the statement; if it does not parse, it is returned unchanged.
         tables: name in SQL → table id, which is ``database.table``.
-        dialect: how the engine speaks.
+        dialect: the SQL dialect of the engine.
     """
     from sqlglot import exp
 
@@ -93,10 +93,10 @@ def _dotted(database: exp.Expr | None, table: exp.Expr | None, dialect: Dialect)
 
 
 def tables_and_entries(statement: exp.Expr, dialect: Dialect) -> Iterator[tuple[exp.Table, frozenset[str]]]:
-    """Each table that is named, with the names of entries of a WITH that count where it is.
+    """Each table that is named, with the names of the WITH entries that are visible there.
 
-    They count in its own query, and in its entries as far as the dialect has it; outside of them the engine
-    would look for a table, or a file, of that name.
+    They are visible in the query of the WITH, and in its entries as the dialect defines it. Elsewhere the engine would
+    look for a table, or a file, with that name.
     """
     from sqlglot import exp
 
@@ -116,7 +116,7 @@ def tables_and_entries(statement: exp.Expr, dialect: Dialect) -> Iterator[tuple[
 
 
 def _seen_by_entries(clause: exp.With, dialect: Dialect) -> Iterator[frozenset[str]]:
-    """For each entry of a WITH the names of entries that count in it."""
+    """For each entry of a WITH, the names of the entries that are visible in it."""
     from sqlglot import exp
 
     own = [dialect.fold(entry.alias_or_name) for entry in clause.expressions]

@@ -1,8 +1,8 @@
-"""How sure it is that a statement reads every table that a question needs, and no other.
+"""The chance that a statement reads every table that a question needs, and no other.
 
-A logistic regression over what retrieval knows of the tables. It is fitted by ``tag_bench doubts --half fit --fit`` on
-gold SQL of Spider, BIRD and half of Spider's training databases, and on the same with a table dropped, added or
-swapped, as many as are right: the chance is that of a statement of which nothing else is known.
+A logistic regression over facts from retrieval. It is fitted by ``tag_bench doubts --half fit --fit`` on the gold SQL
+of Spider, BIRD and half of Spider's training databases, and on as many wrong variants, with a table dropped, added or
+swapped. So the chance is that of a statement of which only the tables are known.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MOST_WORDS = 2
 
 
 def confidence_in(tables: Collection[str], found: RetrievedTables) -> float | None:
-    """The chance that these are the tables that a question needs, all of them and no other.
+    """The chance that these are exactly the tables that a question needs.
 
     Args:
-        tables: ids of those that a statement reads.
-        found: what was retrieved for the question.
+        tables: ids of the tables that a statement reads.
+        found: the tables retrieved for the question.
 
     Returns:
-        None where none is read, or the method of retrieval gives no chances.
+        None if no table is read, or the retrieval method gives no chances.
     """
     if not tables or all(hit.probability is None for hit in found.tables):
         return None
@@ -37,14 +37,14 @@ def confidence_in(tables: Collection[str], found: RetrievedTables) -> float | No
 
 
 def features_of(tables: Collection[str], found: RetrievedTables) -> list[float]:
-    """What the chance is made of.
+    """The features of the chance.
 
     Returns:
-        A constant; the log odds of the least likely table that is read, but for one that connects the others, and of
-        the likeliest of the same databases that is not; how many are read; the log chance that these are needed and the
-        others are not, if each stood by itself; how many parts they are in that no key connects, less one; whether the
-        least likely connects the others; of how many databases they are, less one; how many names of the question are
-        in cells of tables that are not read, two at most.
+        A constant; the log odds of the least likely table that is read, except tables that connect others; the log odds
+        of the likeliest table of the same databases that is not read; the number of tables read; the log chance that
+        these tables are needed and the others are not, if all are independent; the number of parts without a connecting
+        key, minus one; whether the least likely table connects the others; the number of databases, minus one; the
+        number of names from the question that occur in cells of tables that are not read, at most two.
     """
     used, corpus = set(tables), found.corpus
     chances, words = dict.fromkeys(used, _LEAST), {}
@@ -81,7 +81,7 @@ def _log_odds(chance: float) -> float:
 
 
 def _parts(tables: Collection[str], pairs: Sequence[Sequence[str]]) -> int:
-    """How many parts tables are in, of which no pair connects two."""
+    """The number of parts of the tables that no key pair connects."""
     parts = Components(tables)
     for one, other in pairs:
         if one in parts.parent and other in parts.parent:

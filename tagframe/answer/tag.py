@@ -1,4 +1,4 @@
-"""The TAG model: three functions, whatever they are made of."""
+"""The TAG model: a pipeline of three functions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ OnDoubt = Literal["keep", "warn", "raise"]
 class Syn(Protocol):
     """``syn(R) -> Q``: query synthesis.
 
-    One that may be told how its query went has ``revise(request, query, why)`` too, a step that gives another query or
-    None: it is asked once, where the query fails or gives no rows.
+    It may also have ``revise(request, query, why)``, a step that gives another query or None. It is called once, if the
+    query fails or gives no rows.
     """
 
     def __call__(self, request: str, /) -> Any:
@@ -36,8 +36,8 @@ class Syn(Protocol):
 class Exec(Protocol):
     """``exec(Q) -> T``: query execution.
 
-    One that can say why there are no rows has ``why_empty(rows)`` too, which gives a text; one that can say what
-    speaks against them has ``doubts(rows, retrieved)``, which gives :class:`~tagframe.answer.Doubt` s.
+    It may also have ``why_empty(rows)``, which explains in a text why there are no rows, and
+    ``doubts(rows, retrieved)``, which gives a :class:`~tagframe.answer.Doubt` for each reason to doubt them.
     """
 
     def __call__(self, query: Any, /) -> Any:
@@ -55,15 +55,15 @@ class Gen(Protocol):
 class TAG:
     """A pipeline of table-augmented generation (Biswal et al., CIDR 2025, section 2, equations 1 to 3).
 
-    Each of the three may be a plain function, a function that gives a step (what it asks of a model is then asked
-    beside what other questions ask), or one of ours: :func:`tagframe.exec_sql`, and what :func:`tagframe.text2sql` and
-    :func:`tagframe.rag` are made of.
+    Each of the three may be a plain function, a function that gives a step (its prompts are then sent together with
+    those of other questions), or one from this library: :func:`tagframe.exec_sql`, and the parts of
+    :func:`tagframe.text2sql` and :func:`tagframe.rag`.
 
     Attributes:
         syn: ``syn(R) -> Q``.
         exec: ``exec(Q) -> T``; T is a frame.
         gen: ``gen(R, T) -> A``; None leaves the rows as the answer, as Text2SQL does.
-        on_doubt: what is done where something speaks against an answer: "keep" says so on it, "warn", or "raise".
+        on_doubt: what to do if an answer is in doubt: "keep" lists the doubts on the answer, "warn", or "raise".
 
     >>> import pandas as pd
     >>> films = pd.DataFrame({"title": ["Low Tide", "Salt Road"], "year": [1998, 2015]})
@@ -93,13 +93,13 @@ class TAG:
         """Answer one request; the thread waits for it.
 
         Args:
-            request: in plain language, as a rule.
-            quote: what the rest would cost instead, once ``syn`` has been asked (and its answer kept in the response
-                store): ``exec`` and ``gen`` send nothing.
+            request: usually in plain language.
+            quote: give the cost of the rest instead: ``syn`` is asked (its answer is kept in the response store), but
+                ``exec`` and ``gen`` send nothing.
             **settings: as in :func:`tagframe.configure`, for this call.
 
         Raises:
-            Exception: what the three functions raise.
+            Exception: any error of the three functions.
         """
         with config.context(**settings):
             step: Step[Any] = self.quoted(request) if quote else self.steps(request)
@@ -112,7 +112,7 @@ class TAG:
     @overload
     async def awaited(self, request: str, *, quote: Literal[True], **settings: Unpack[SearchSettings]) -> Quote: ...
     async def awaited(self, request: str, *, quote: bool = False, **settings: Unpack[SearchSettings]) -> Answer | Quote:
-        """Answer one request; the event loop goes on, and cancelling stops what is not sent."""
+        """Answer one request; the event loop is not blocked, and cancelling stops new requests."""
         with config.context(**settings):
             return await arun(self.quoted(request) if quote else self.steps(request), driver(), "ask")
 
@@ -125,13 +125,13 @@ class TAG:
     def many(
         self, requests: Sequence[str], *, quote: bool = False, **settings: Unpack[SearchSettings]
     ) -> list[Answer | Exception] | Quote:
-        """Answer many requests that advance together, in order; where one fails, its error stands in its place.
+        """Answer many requests concurrently; the answers are in order, and if one fails, its error takes its place.
 
-        With ``quote=True``, the sum of what each would cost alone, once ``syn`` has been asked of all of them; one that
-        fails adds nothing.
+        With ``quote=True``, ``syn`` is asked for all of them, and the sum of the cost of each alone is given; a request
+        that fails adds nothing.
 
         Raises:
-            ReplayMiss: with ``lm="replay:STORE"``, once all that can be asked of all of them is noted.
+            ReplayMiss: with ``lm="replay:STORE"``, after the missing requests of all of them are noted.
         """
         if isinstance(requests, str):
             raise InvalidArgument(f"many requests are a list of texts; got the text {requests!r}")
@@ -156,19 +156,19 @@ class TAG:
         doubted = () if doubts is None else tuple(doubts(rows, found))
         answer = Answer(request, generated.text, list(generated.values), query, rows, tuple(took), found, doubted)
         if doubted and self.on_doubt != "keep":
-            told = f"{request!r:.200} is answered by {answer.text!r:.200}, but {'; '.join(map(str, doubted))}"
+            message = f"the answer {answer.text!r:.200} to {request!r:.200} is in doubt: {'; '.join(map(str, doubted))}"
             if self.on_doubt == "raise":
-                raise DoubtedAnswer(f"{told}: the answer is on this error, as .answer", answer)
-            warn(told, DoubtWarning)
+                raise DoubtedAnswer(f"{message} (this error has the answer as .answer)", answer)
+            warn(message, DoubtWarning)
         return answer
 
     def quoted(self, request: str) -> Step[Quote]:
-        """What ``exec`` and ``gen`` would cost, as a step that asks ``syn`` alone."""
+        """The cost of ``exec`` and ``gen``, as a step that asks only ``syn``."""
         query = yield from metered(as_step(self.syn, request), "syn", request, lambda use: None)
         return quote_of(query, self.exec, self.gen, request)
 
     def _executed(self, part: Any, request: str, query: Any) -> Step[tuple[Any, pd.DataFrame]]:
-        """The rows of the query; or of another one, where this one fails or gives none and the other does better."""
+        """The rows of the query; or of a revised one, if the first fails or gives no rows and the other does better."""
         rows, failure, why = None, None, ""
         try:
             rows = yield from part("exec", self.exec, query)
@@ -192,12 +192,12 @@ class TAG:
 
 
 def _is_empty(rows: Any) -> bool:
-    """Whether there are no rows, or nothing but nulls in them."""
+    """Whether there are no rows, or only nulls."""
     return isinstance(rows, pd.DataFrame) and bool(rows.isna().all(axis=None))
 
 
 def _generated(said: Any, rows: pd.DataFrame) -> Generated:
-    """What ``gen`` gave, or what the rows say where there is none."""
+    """The output of ``gen``, or the rows as a text if there is no ``gen``."""
     if isinstance(said, Generated):
         return said
     if isinstance(said, str):

@@ -60,16 +60,16 @@ def text2sql(
 
     Args:
         corpus: whose tables are asked.
-        tables: those that the model is shown, by id, or as ``retrieve_tables`` gave them; all where None.
+        tables: the tables to show to the model, by id, or the result of ``retrieve_tables``; None for all.
         prompt: ``"bird"`` (TAG, appendix B.1, as in the BIRD benchmark) or ``"jar"`` (JAR, appendix A.2, with sample
             values, foreign keys and an example).
-        knowledge: what the prompts call external knowledge: a text, or a function of the question.
-        gen: writes an answer from the rows (the paper's Text2SQL + LM); None leaves the rows as the answer.
+        knowledge: the "external knowledge" of the prompts: a text, or a function of the question.
+        gen: writes an answer from the rows (the paper's Text2SQL + LM); None uses the rows as the answer.
         limits: rows, seconds and memory of a statement.
 
     Raises:
-        InvalidArgument: no such prompt.
-        TableNotFound: no such table.
+        InvalidArgument: another prompt name.
+        TableNotFound: an unknown table.
     """
     if prompt not in ("bird", "jar"):
         raise InvalidArgument(f"prompt is 'bird' or 'jar'; got {prompt!r}")
@@ -86,8 +86,8 @@ class Text2SQLSyn:
 
     Attributes:
         corpus: where the tables are.
-        tables: name in SQL → table id, of those that are shown.
-        prompt: of which paper.
+        tables: name in SQL → table id, of the tables in the prompt.
+        prompt: the paper whose prompt is used.
         knowledge: for the question.
         joins: columns that join, as ``database.table.column``.
     """
@@ -103,7 +103,7 @@ class Text2SQLSyn:
         return run(self.steps(request), driver(), "syn")
 
     def steps(self, request: str) -> Step[Query]:
-        """The query as a step: only one that compiles is taken, after one repair with the database's own error.
+        """The query as a step: it must compile, after at most one repair with the database's error message.
 
         Raises:
             LMError: the model gave no query that can run.

@@ -1,4 +1,4 @@
-"""The requests for a prompt: through lane and budget, again after a fault, with more room where that is needed."""
+"""The requests for one prompt: they respect rates and budget, and are retried, with a higher token limit if needed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
 HOPELESS = 64
-"""So many requests of a run that time out before any is answered stop it; and so many rows that fail one after the
-other, each after all its retries."""
+"""A run stops when this many requests time out before any is answered. It also stops when this many rows in a row fail
+after all their retries."""
 ROOM_UNDER_A_BUDGET = 4096
-"""The ``max_tokens`` of a request without, under a budget of tokens or dollars: what can be paid must be known."""
+"""The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
 LONG_ANSWER = 16_384
-"""Tokens of an answer that nobody bounds: the most that models of today write at once, as a rule."""
+"""Tokens assumed for an answer without a limit: about the most that today's models write in one answer."""
 ROOM_FOR_REASONING = 8192
-"""Tokens beyond ``max_tokens``, once an endpoint is seen to reason before it answers (LOTUS's number for these)."""
+"""Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Route:
 
 @dataclass(slots=True)
 class Meter:
-    """How one job is asked, and what it has cost so far."""
+    """The parameters of one job, and its cost so far."""
 
     parameters: Parameters
     sent: int = 0
@@ -76,7 +76,7 @@ class Attempts:
     """The requests of one run.
 
     Attributes:
-        dollars: what they cost; None where the price is unknown.
+        dollars: their cost; None if the price is unknown.
     """
 
     def __init__(self, route: Route) -> None:
@@ -90,11 +90,11 @@ class Attempts:
     async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
         """The reply to a prompt, after as many attempts as the policy allows.
 
-        One that was cut off inside the model's reasoning is asked for once more with room for that, as are all later
-        prompts of this endpoint and model from the start.
+        If the reply was cut off inside the model's reasoning, it is requested once more with a higher limit. Later
+        prompts to this endpoint and model have that limit from the start.
 
         Raises:
-            LMError: where there is none.
+            LMError: there is no usable reply.
         """
         sent = self._parameters(meter)
         try:
@@ -120,12 +120,12 @@ class Attempts:
         return await self._patiently(prompt, meter, roomier)
 
     def stop(self, cause: LMError) -> None:
-        """Send no more: every request would fail as this one did."""
+        """Stop sending: every further request would fail in the same way."""
         self._stopped = self._stopped or cause
         self._stopping.set()
 
     def _parameters(self, meter: Meter) -> Parameters:
-        """What is sent: the job's own, its length limited where a budget needs that, and with room for reasoning."""
+        """The parameters to send: the job's own, with a length limit if a budget needs one, and room for reasoning."""
         own = meter.parameters
         if own.logprobs == "optional":
             own = replace(own, logprobs=self._route.lane.gives_logprobs)
@@ -151,14 +151,14 @@ class Attempts:
             return await self._route.lm.retry.again(error, again, self._sleep)
 
     async def _sleep(self, seconds: float) -> bool:
-        """Wait; a run that stops does not wait for its backoffs, and is told so by False."""
+        """Wait between attempts; False at once if the run has stopped."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
         return not self._stopping.is_set()
 
     async def _attempt(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
-        """The reply to a request; of a hedged one the first usable of two, the second sent where the first is slow."""
+        """The reply to a request. With hedging, a second request is sent if the first is slow; the first reply wins."""
         if self._route.lm.hedge_after is None:
             return await self._send(prompt, meter, parameters)
         running = {asyncio.create_task(self._send(prompt, meter, parameters))}
@@ -227,7 +227,7 @@ class Attempts:
         return not self._answered and self._timeouts >= HOPELESS
 
     async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
-        """Set aside the most that a request can cost; where that passes the budget, nothing more is sent."""
+        """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
         extra = len(json.dumps(parameters.extra)) if parameters.extra else 0  # tools and schemas are read too
@@ -245,7 +245,7 @@ class Attempts:
             raise
 
     def _window(self, prompt: Prompt, budget: Budget) -> Window | None:
-        """What bounds the requests under way; None where the length of answers costs nothing."""
+        """The limit on requests in flight; None if the length of answers costs nothing."""
         if not budget.bounds_answers:
             return None
         tokens_in = most_tokens(prompt)
@@ -254,7 +254,7 @@ class Attempts:
         return Window(self._route.lane, lambda: self._route.lane.lengths.seen, long)
 
     def _charge(self, prompt: Prompt, reply: Reply, meter: Meter) -> tuple[Cost, int]:
-        """Count a reply's tokens; those that the server does not give are estimated by length.
+        """Count a reply's tokens; if the server gives none, they are estimated from the length.
 
         Returns:
             The cost, and the tokens of the answer.
@@ -284,6 +284,6 @@ def _refuses_logprobs(error: LMRequestFailed) -> bool:
 def _not_sent(cause: LMError) -> LMError:
     if isinstance(cause, BudgetExceeded):
         return cause
-    stopped = RunStopped(f"not sent, since every request would fail alike: {cause}")
+    stopped = RunStopped(f"not sent, because every request would fail in the same way: {cause}")
     stopped.__cause__ = cause
     return stopped

@@ -1,7 +1,7 @@
-"""One event loop in a thread of its own, for all requests of the process.
+"""One event loop in a background thread, for all requests of the process.
 
-So ``complete`` works alike in a script, in a thread and inside a running event loop (Jupyter), and connections are
-kept from call to call.
+So ``complete`` works in a script, in a thread and inside a running event loop (Jupyter), and connections are
+reused between calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """Run a coroutine on the background loop, in a copy of the caller's context.
 
     Raises:
-        RuntimeError: from the background thread itself, where waiting for the result would never end.
+        RuntimeError: called from the background thread itself, where it would wait forever.
     """
     if threading.current_thread() is _thread:
         coroutine.close()

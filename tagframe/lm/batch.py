@@ -1,4 +1,4 @@
-"""Requests out, answers in: the misses of a replay, answered at a provider's batch price or by hand."""
+"""Export of the requests that a replay is missing, and import of their answers (from a batch API, or by hand)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tagframe.lm.store_schema import unlabelled
 from tagframe.lm.transport import read_reply
 
 BY_HAND = "by hand"
-"""Who recorded answers that name nobody."""
+"""The recorder of answers that name none."""
 BATCH_MODEL = "gpt-4o-mini"
-"""The model that exported requests name, unless told otherwise: OpenAI's format demands one."""
+"""The model named in exported requests by default: OpenAI's format requires one."""
 _QUESTION_LETTERS = 60
 _RUN = 8
-"""Fewer lines than this are shown again where they come again."""
+"""Repeated runs of fewer lines than this are printed in full again."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """What came of an import.
+    """The result of an import.
 
     Attributes:
         answers: how many were stored.
-        failed: the custom ids of requests that the provider could not answer; they stay missing.
+        failed: the custom ids of requests that the provider could not answer; they are still missing.
         recorded_by: how many answers each recorder gave.
     """
 
@@ -50,24 +50,24 @@ class Import:
 def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL, *, pretty: bool = False) -> int:
     """Write the requests that a replay of ``store`` did not find to ``out``, in OpenAI's Batch format.
 
-    One JSON object a line: ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` ends with the request's
-    key; before it stand, where they are known, the stage and the beginning of the question that the request is part of.
-    The file is made with mode 0600: prompts hold users' values. What is exported stays noted until its answer is
-    imported.
+    Each line is one JSON object with ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` begins with the
+    stage and the first words of the question, if these are known, and ends with the request's key. The file is created
+    with mode 0600, because prompts contain users' values. Exported requests stay in the list of missing ones until
+    their answers are imported.
 
     Args:
         store: the response store that was replayed.
         out: the file to write.
-        model: that the requests name.
-        pretty: for a person to read: not one line a request, but its messages as they are, under its ``custom_id``;
-            lines that an earlier request has, as a schema, stand there only.
+        model: the model named in the requests.
+        pretty: write for a person: the messages of each request under its ``custom_id``. Lines that an earlier request
+            also has, such as a schema, are printed only once.
 
     Returns:
         The number of requests written.
 
     Raises:
-        NotAStore: where ``store`` is none.
-        FileNotFoundError: where there is no such store.
+        NotAStore: ``store`` is not a response store.
+        FileNotFoundError: it does not exist.
     """
     with closing(_existing(store)) as opened:
         missing = opened.missing()
@@ -91,7 +91,7 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
 
 
 def _custom_id(key: bytes, label: Label) -> str:
-    """What a provider gives back with the answer: text of few kinds of letters, and not long."""
+    """The id that a provider returns with the answer: short, and with a small set of characters."""
     question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_QUESTION_LETTERS]
     return "/".join(part for part in (label.stage, question, key.hex()) if part)
 
@@ -105,12 +105,12 @@ def _readable(
 
 
 def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...], tuple[str, int]]) -> list[str]:
-    """The lines of a request, with one line for each run of them that an earlier request shows.
+    """The lines of a request; a run of lines from an earlier request is replaced by one line.
 
     Args:
         lines: all of them.
         custom_id: of the request.
-        shown: by :data:`_RUN` lines that stand in full, the request and the index of the first; new ones are added.
+        shown: for each run of :data:`_RUN` lines printed in full, its request and first index; new ones are added.
     """
     told, fresh, at = [], [True] * len(lines), 0
     while at < len(lines):
@@ -133,28 +133,28 @@ def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...
 
 
 def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:
-    """Bring answers into a store, for ``lm="replay:STORE"``; all of the file, or on an error none of it.
+    """Import answers into a store, for ``lm="replay:STORE"``: the whole file, or nothing if there is an error.
 
     A line of ``file`` is one of
 
     - a line of a provider's batch output (``{"custom_id": …, "response": {"body": …}}``),
     - ``{"custom_id": …, "answer": "…"}``, answered by hand,
-    - ``{"messages": [...], "answer": "…"}``, which holds for every temperature and so on, unless the line has
-      ``parameters`` (an answer's length is none of them: what is whole is an answer under every limit); with
-      ``sample`` for a sample number other than 0.
+    - ``{"messages": [...], "answer": "…"}``, which is valid for all parameters, unless the line has ``parameters`` (the
+      limit on the length is not one of them: a complete answer is valid under every limit); with ``sample`` for a
+      sample number other than 0.
 
-    An answer replaces an earlier import of the same request by the same recorder. ``recorded_by`` says who answered;
-    else it is the line's own ``recorded_by``, the model that the provider names, or "by hand".
+    An answer replaces an earlier import of the same request by the same recorder. The recorder is ``recorded_by``, else
+    the line's own ``recorded_by``, else the model that the provider names, else "by hand".
 
     Raises:
-        InvalidArgument: for a line that is none of these; it is named by its number.
-        NotAStore: where ``store`` is a file of another program.
-        OSError: where a file cannot be read or written.
+        InvalidArgument: a line has another form; the error gives its number.
+        NotAStore: ``store`` is a file of another program.
+        OSError: a file cannot be read or written.
     """
     answers, failed = read_answers(Path(file), recorded_by)
     with closing(ResponseStore(Path(store).expanduser())) as opened:
         opened.put_imported(answers)
-        # What was missed with its parameters is answered by a line that holds for all parameters.
+        # A line for all parameters also answers requests that were missing with certain parameters.
         answered = {key for _, _, key, _ in answers}
         opened.no_longer_missing(
             [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
@@ -168,8 +168,8 @@ def read_answers(
     """The answers (model, recorder, key, answer) of a file as :func:`import_answers` takes it, and the failed requests.
 
     Raises:
-        InvalidArgument: for a line that is none.
-        OSError: where the file cannot be read.
+        InvalidArgument: a line has another form.
+        OSError: the file cannot be read.
     """
     answers: list[tuple[str, str, bytes, StoredAnswer]] = []
     failed = []
@@ -180,18 +180,18 @@ def read_answers(
             failed.append(str(line.get("custom_id")))
             continue
         except (InvalidArgument, ValueError, TypeError, LookupError) as error:
-            raise InvalidArgument(f"line {number} of {str(file)!r} is no answer: {error}") from error
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not an answer: {error}") from error
         recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
         answers.append((model, recorder, key, answer))
     return answers, failed
 
 
 def recorded_by(store: str | Path) -> dict[str, int]:
-    """Who recorded the answers of a store, and how many each: models' names, or what was said at an import.
+    """The recorders of a store's answers, and how many each: models' names, or the names given at an import.
 
     Raises:
-        NotAStore: where ``store`` is none.
-        FileNotFoundError: where there is no such store.
+        NotAStore: ``store`` is not a response store.
+        FileNotFoundError: it does not exist.
     """
     with closing(_existing(store)) as opened:
         return opened.recorded_by()
@@ -211,14 +211,14 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             line = json.loads(text)
         except ValueError as error:
-            raise InvalidArgument(f"line {number} of {str(file)!r} is no JSON: {error}") from error
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not JSON: {error}") from error
         if not isinstance(line, dict):
-            raise InvalidArgument(f"line {number} of {str(file)!r} is no JSON object: {text[:80]!r}")
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not a JSON object: {text[:80]!r}")
         yield number, line
 
 
 def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
-    """Key, answer and model of a line; LMRequestFailed where the provider has none."""
+    """Key, answer and model of a line; LMRequestFailed if the provider has no answer."""
     if "answer" in line:
         if not isinstance(line["answer"], str):
             raise InvalidArgument(f"'answer' is a text; got {line['answer']!r}")

@@ -1,4 +1,4 @@
-"""A limit that stops before the call that would pass it."""
+"""Budgets: limits that stop work before the call that would pass them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tagframe.lm.pricing import Price
 
 
 class Cost(NamedTuple):
-    """What a call takes, or took."""
+    """The cost of a call."""
 
     calls: float
     tokens: float
@@ -25,12 +25,12 @@ class Cost(NamedTuple):
 
 
 class Window(NamedTuple):
-    """How many requests to one server may be under way together, where an answer may be longer than it is allowed.
+    """How many requests to one server may be in flight together, if answers may pass their limit of tokens.
 
     Attributes:
         of: the server and model.
         seen: how many requests to it have ended well, at any time.
-        long: what one request costs whose answer is as long as models write by themselves.
+        long: the cost of one request if its answer is as long as an answer without a limit.
     """
 
     of: object
@@ -43,26 +43,26 @@ NOTHING_BUT_A_CALL = Cost(1, 0, 0.0)
 
 
 class Budget(Shown):
-    """An account in calls, tokens or dollars; every call that is made under it draws on it.
+    """A limit on calls, tokens or dollars, shared by all calls that are made under it.
 
-    Before a request goes out, the most that it can cost is reserved: one call, a token for each byte of the prompt (an
-    image's tokens are not known), and ``max_tokens`` for the answer, which is set to 4,096 under a limit of tokens or
-    dollars where it is not given. What the server then says was used replaces the reservation; where it does not say,
-    the reservation counts as spent. A request that does not fit into what is left waits for those in flight; if it
-    still does not fit, it and all after it end with :class:`~tagframe.errors.BudgetExceeded`, and what was answered is
+    Before a request is sent, its highest possible cost is reserved: one call, a token for each byte of the prompt (an
+    image's tokens are not known), and ``max_tokens`` for the answer. Under a limit of tokens or dollars, ``max_tokens``
+    is 4,096 if it is not given. The usage that the server reports replaces the reservation. If it reports none, the
+    reservation counts as spent. A request that does not fit into the rest of the budget waits for those in flight. If
+    it still does not fit, it and all later ones end with :class:`~tagframe.errors.BudgetExceeded`; finished answers are
     kept.
 
-    Some servers do not keep to ``max_tokens``. So that they cannot spend a budget many times over, no more requests go
-    out together than have ended before, and one, unless the budget could pay all of them at 16,384 tokens an answer;
-    and once an answer was longer than allowed, as much is reserved for each of the next.
+    Some servers ignore ``max_tokens``. So that they cannot spend a budget many times over, the number of requests in
+    flight is at most one more than the number that have ended, unless the budget could pay for all of them at 16,384
+    tokens an answer. After an answer that was longer than allowed, that length is reserved for each later request.
 
     Args:
-        calls: requests sent, with retries, repairs and hedges.
+        calls: requests sent, including retries, repairs and hedges.
         tokens: of prompts and answers together.
         dollars: by the model's price; a model whose price is unknown is refused under such a limit.
 
     Raises:
-        InvalidArgument: for no limit at all, or a negative one.
+        InvalidArgument: no limit at all, or a negative one.
     """
 
     def __init__(self, calls: int | None = None, tokens: int | None = None, dollars: float | None = None) -> None:
@@ -72,13 +72,13 @@ class Budget(Shown):
             raise InvalidArgument("a budget limits calls, tokens or dollars: give at least one")
         for name, limit in self._limits.items():
             if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
-                raise InvalidArgument(f"a budget's {name} are a number, 0 or more; got {limit!r}")
+                raise InvalidArgument(f"a budget's {name} must be a number, 0 or more; got {limit!r}")
         self._spent = NOTHING
         self.forget_requests()
         _budgets.add(self)
 
     def forget_requests(self) -> None:
-        """Have nothing in flight, as in the child of a fork: what is in flight is the parent's, and settled there."""
+        """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
         self._under_way: Counter[object] = Counter()
@@ -94,8 +94,8 @@ class Budget(Shown):
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            f"a budget is one account of one process, and copies of it ({self._state()}) would each be spent whole: "
-            "give another process a Budget of its own, and an LM without one"
+            f"a budget belongs to one process and cannot be pickled, since each copy ({self._state()}) could be spent "
+            "in full: give the other process its own Budget, and an LM without one"
         )
 
     @property
@@ -105,7 +105,7 @@ class Budget(Shown):
 
     @property
     def left(self) -> dict[str, float]:
-        """What may still be spent of each thing that is limited; never below 0."""
+        """The rest of each limit; never below 0."""
         return {name: max(0.0, limit - getattr(self._spent, name)) for name, limit in self._limits.items()}
 
     @property
@@ -132,17 +132,17 @@ class Budget(Shown):
         return Cost(1, tokens, dollars or 0.0)
 
     async def reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
-        """Set a request's cost aside, after waiting for those in flight where only they stand in the way.
+        """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
-            most: gives the most that it can cost, as far as is known by now.
-            window: how many requests may be under way; None for any number.
+            most: gives the highest cost of the request, as far as is known by now.
+            window: how many requests may be in flight; None for any number.
 
         Returns:
-            What was set aside.
+            The reserved cost.
 
         Raises:
-            BudgetExceeded: where it does not fit into what is left.
+            BudgetExceeded: it does not fit into the rest of the budget.
         """
         while True:
             with self._lock:
@@ -157,8 +157,8 @@ class Budget(Shown):
                 if short and not self._reserved.calls:
                     needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
                     raise BudgetExceeded(
-                        f"the next call may take {needs} and would pass the budget ({self._state()});"
-                        " run it again with a larger budget: what is answered is not paid again"
+                        f"the next call may cost {needs}, which is more than is left of the budget ({self._state()});"
+                        " run it again with a larger budget: finished answers are not paid for again"
                     )
                 turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._waiting.add(turn)
@@ -176,7 +176,7 @@ class Budget(Shown):
         )
 
     def settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
-        """A reserved call has ended, and took what it took."""
+        """Replace the reservation of a call that has ended by its cost."""
         with self._lock:
             if window is not None:
                 self._under_way[window.of] -= 1
@@ -210,7 +210,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def account_of(setting: Any) -> Budget | None:
-    """The budget of the settings in force; the account of a bare number of dollars is made at its first use."""
+    """The budget of the current settings; a plain number of dollars becomes a budget at its first use."""
     if not isinstance(setting, Dollars):
         given: Budget | None = setting
         return given
@@ -222,5 +222,5 @@ def account_of(setting: Any) -> Budget | None:
 
 
 def dollars_of(price: Price | None, tokens_in: int, tokens_out: int) -> float | None:
-    """The price of so many tokens; None where it is unknown."""
+    """The price of these numbers of tokens; None if unknown."""
     return None if price is None else price.of(tokens_in, tokens_out)

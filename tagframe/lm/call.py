@@ -1,4 +1,4 @@
-"""One call under way: batches of prompts come in, each distinct prompt is a job, and completions go out as jobs end."""
+"""The state of one call: batches of prompts come in, each distinct prompt is one job, and its completion goes out."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Bound:
-    """What several batches may ask together at most, for quotes; whichever first asks what is not stored is quoted so.
+    """An upper bound on the calls of several batches together, for quotes; it is counted with the first batch quoted.
 
     Attributes:
         calls: at most.
-        every: where all rows are asked, and each prompt is answered as it is meant to be; None where that is ``calls``.
-        quoted: whether they have been.
+        every: the calls if all rows are asked and each answer is usable; None if that is ``calls``.
+        quoted: whether it has been counted.
     """
 
     calls: int
@@ -46,23 +46,22 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch(Generic[T]):
-    """Prompts that are asked alike, and waited for together.
+    """Prompts with the same parameters, which are waited for together.
 
     Attributes:
         prompts: any number, in any order; identical ones are asked once.
         accept: parses an answer's text into a value, or raises :class:`~tagframe.errors.AnswerRejected`.
         temperature: of sampling.
         max_tokens: of an answer.
-        logprobs: whether to ask for the log probabilities of the answer's tokens; "optional" takes a stored answer
-            without them too, and goes on without where the server refuses to give any.
-        guess: an answer such as a model would give to these prompts, for quotes, or several, in turns; None for that of
-            whoever quotes.
-        label: what the prompts are part of, which exported requests say.
-        bound: that it shares with other batches, for quotes.
-        stored: which stored answers do.
-        sends: False only looks the prompts up: those that the store has no answer for end with
+        logprobs: whether to ask for the log probabilities of the answer's tokens; "optional" also accepts a stored
+            answer without them, and a server that gives none.
+        guess: a typical answer to these prompts, for quotes; or several, used in turn; None for the quote's own guess.
+        label: the stage and question of the prompts, for exported requests.
+        bound: an upper bound on calls that is shared with other batches, for quotes.
+        stored: which stored answers are accepted.
+        sends: False only looks the prompts up in the store: prompts without an answer there end with
             :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
-        known: answers to the prompts, which were given in packs of rows: they are stored as such, and nothing is asked.
+        known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
     """
 
     prompts: Sequence[Prompt]
@@ -79,17 +78,17 @@ class Batch(Generic[T]):
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
-"""Completions as they arrive: of which batch, and of the prompt at which position in it."""
+"""Completions as they arrive, each with its batch and the position of its prompt there."""
 
 
 @dataclass(slots=True)
 class Job(Generic[T]):
-    """A distinct prompt of a call, and in the end its completion.
+    """A distinct prompt of a call, and later its completion.
 
     Attributes:
-        batch: the first in which it stands, at ``position``.
-        repeats: where else it stands, as long as it has no completion. (None for none: most jobs stand in one position,
-            and what is not made need not be looked at by the garbage collector.)
+        batch: the first batch that contains it, at ``position``.
+        repeats: its other positions, until it has a completion. (None instead of an empty list: most jobs have one
+            position, and fewer objects mean less work for the garbage collector.)
     """
 
     key: bytes
@@ -102,7 +101,7 @@ class Job(Generic[T]):
     completion: Completion[T] | None = None
 
     def take_stored(self, answer: StoredAnswer) -> AnswerRejected | None:
-        """Have a stored answer for completion; gives the reason where ``accept`` rejects it."""
+        """Complete the job with a stored answer; gives the reason if ``accept`` rejects it."""
         try:
             value = accepted(answer.text, self.accept)
         except AnswerRejected as rejection:
@@ -115,12 +114,12 @@ class Job(Generic[T]):
 
 
 class Call:
-    """The jobs of a call, and what has arrived and was not taken yet.
+    """The jobs of a call, and the completions that have arrived and were not taken yet.
 
-    Used from two threads: the caller's, which adds and takes, and the one that ends the jobs.
+    Used from two threads: the caller's, which adds and takes, and the one that completes the jobs.
 
     Attributes:
-        turn: done as soon as a batch is whole that was not when :meth:`take` was last called.
+        turn: done as soon as a further batch is complete since :meth:`take` was last called.
     """
 
     def __init__(self) -> None:
@@ -135,14 +134,14 @@ class Call:
         self._lock = threading.Lock()
 
     def add(self, batch: Batch[Any], parameters: Parameters) -> list[Job[Any]]:
-        """Take a batch in; gives its prompts that are new to the call, each once.
+        """Add a batch; gives the jobs of its prompts that are new to the call, each once.
 
         Raises:
-            InvalidArgument: for something among the prompts that is none, or that has no JSON form.
+            InvalidArgument: something is not a prompt, or has no JSON form.
         """
         for prompt in batch.prompts:
             if not isinstance(prompt, Prompt):
-                raise InvalidArgument(f"complete takes Prompts, see Prompt.of(user, system); got {prompt!r}")
+                raise InvalidArgument(f"complete takes Prompt objects, see Prompt.of(user, system); got {prompt!r}")
         try:
             keys = request_keys(batch.prompts, parameters)
         except (TypeError, AttributeError) as error:
@@ -166,7 +165,7 @@ class Call:
         return new
 
     def end(self, jobs: Iterable[Job[Any]]) -> None:
-        """These jobs have their completion now: it arrives at every position where they stand."""
+        """Deliver the completions of these jobs to all their positions."""
         with self._lock:
             for job in jobs:
                 completion = job.completion
@@ -190,22 +189,22 @@ class Call:
             self.turn.set_result(None)
 
     def wake(self) -> None:
-        """Have :attr:`turn` done, for nothing more will arrive by itself."""
+        """Mark :attr:`turn` as done, since nothing more will arrive."""
         with self._lock:
             self._wake()
 
     @property
     def waiting(self) -> bool:
-        """Whether anything is still to arrive, or to be taken."""
+        """Whether completions are still to arrive, or to be taken."""
         return bool(self._left or self._arrived)
 
     @property
     def unanswered(self) -> bool:
-        """Whether anything is still to arrive."""
+        """Whether completions are still to arrive."""
         return bool(self._left)
 
     def take(self) -> Arrived:
-        """What has arrived since the last time."""
+        """The completions that have arrived since the last call."""
         with self._lock:
             arrived, self._arrived = self._arrived, {}
             if self.turn.done():
@@ -213,11 +212,11 @@ class Call:
         return arrived
 
     def forget(self) -> None:
-        """Let go of the jobs: nothing more is added."""
+        """Drop the jobs; nothing more is added."""
         self._jobs.clear()
 
     def usage(self) -> Usage:
-        """What the answers that there are have cost so far."""
+        """The cost of the answers so far."""
         with self._lock:
             self._used = total((self._used, *self._usages))
             self._usages.clear()

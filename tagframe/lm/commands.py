@@ -25,7 +25,7 @@ class _Stores(click.Group):
 
 @click.group(cls=_Stores)
 def lm() -> None:
-    """Response stores: answer requests elsewhere, and forget answers.
+    """Response stores: export requests, import answers, delete answers.
 
     \b
     Example: answer a replay's requests at a provider's batch price
@@ -37,10 +37,10 @@ def lm() -> None:
 @lm.command("export")
 @_STORE
 @click.option("-o", "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@click.option("--model", default=BATCH_MODEL, show_default=True, help="The model that the requests name.")
-@click.option("--pretty", is_flag=True, help="For a person to read, not for a provider.")
+@click.option("--model", default=BATCH_MODEL, show_default=True, help="The model named in the requests.")
+@click.option("--pretty", is_flag=True, help="Write for a person to read, not for a provider.")
 def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
-    """Write the requests that lm="replay:STORE" did not find, in OpenAI's Batch format.
+    """Write the requests that lm="replay:STORE" did not find to a file in OpenAI's Batch format.
 
     \b
     Example:
@@ -53,9 +53,9 @@ def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
 @lm.command("import")
 @_STORE
 @click.argument("answers", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--recorded-by", help="Who answered; by default what the file says, or 'by hand'.")
+@click.option("--recorded-by", help="Who answered; by default what the file says, else 'by hand'.")
 def import_command(store: Path, answers: Path, recorded_by: str | None) -> None:
-    """Bring ANSWERS into STORE: a provider's batch output, or lines {"custom_id": …, "answer": …}.
+    """Import ANSWERS into STORE: a provider's batch output, or lines {"custom_id": …, "answer": …}.
 
     \b
     Example:
@@ -66,8 +66,8 @@ def import_command(store: Path, answers: Path, recorded_by: str | None) -> None:
 
 @lm.command("purge")
 @click.argument("store", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only what is older than this.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Delete only what is older than this.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def purge_command(store: Path | None, older_than: float | None, yes: bool) -> None:
     """Delete the answers, missing requests and log of STORE; by default of the store in the cache folder.
 

@@ -1,4 +1,4 @@
-"""One call's sending: the prompts that no store answered, each to its answer or its named error."""
+"""Sends the prompts of one call that no store answered; each ends with an answer or a named error."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ from tagframe.lm.usage import DUPLICATE
 SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
 
 REJECTED = 20
-"""A run whose first answers are rejected, so many rows of them and none accepted before, stops: the model does not do
-what it is asked."""
+"""A run stops if the answers of its first rows, this many, are all rejected: the model does not follow the prompt."""
 
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A job on its way: what is asked for it now, its own prompt or one that repairs its answer, and what came."""
+    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the replies so far."""
 
     job: Job[Any]
     prompt: Prompt
@@ -50,18 +49,18 @@ class _Asked:
 
     @property
     def text(self) -> str | None:
-        """The answer that came last."""
+        """The latest answer."""
         return None if self.landed is None else self.landed.reply.text
 
 
 class Run:
-    """One call's sending.
+    """Sends the jobs of one call.
 
     Args:
         route: where to, and under which rules.
-        concurrency: jobs under way at most.
-        opened: since when the call is open, by :data:`~tagframe.lm.flights.flights`.
-        ended: told of jobs, on the loop, as soon as they have their completion.
+        concurrency: the most jobs at once.
+        opened: when the call was opened, by :data:`~tagframe.lm.flights.flights`.
+        ended: called on the loop with jobs as soon as they have their completion.
 
     Attributes:
         attempts: the requests.
@@ -92,13 +91,13 @@ class Run:
         self._on_disk: asyncio.Future[None]
 
     def close(self) -> None:
-        """Nothing more is sent; once."""
+        """Stop sending; done once."""
         self._parser.close()
 
     async def send(self, jobs: Sequence[Job[Any]]) -> None:
-        """Complete these jobs too; nothing but cancellation is raised.
+        """Complete these jobs too; raises nothing but cancellation.
 
-        All jobs of the run wait in one line, so that some of these may end after this, sent by the workers of others.
+        All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
         self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
         self._wake()
@@ -148,11 +147,11 @@ class Run:
                 self._parser.put(asked, landed.reply.text, asked.job.accept)
 
     async def _reply(self, asked: _Asked) -> Landed:
-        """The reply, which is on disk then; another call may be asking for it already.
+        """The reply, already stored on disk; another call may have requested it.
 
-        On disk before it is parsed, and the worker free for the next prompt only then: a process that is killed loses
-        no more answers than it had requests in flight. (One that is then rejected is forgotten; where the process is
-        killed before, it is rejected when it is looked up.)
+        It is stored before it is parsed, and the worker takes the next prompt only after that. So a process that is
+        killed loses at most the answers in flight. (If the answer is rejected, it is deleted again. If the process is
+        killed before that, the answer is rejected when it is next looked up.)
         """
         store = self._route.store
 
@@ -192,7 +191,7 @@ class Run:
         self._end(asked.job, completion)
 
     def _reject(self, asked: _Asked, rejection: AnswerRejected) -> None:
-        """Ask for a repair, once, where there is an answer to repair."""
+        """Ask once for a repair, if there is an answer to repair."""
         assert asked.landed is not None
         reply = asked.landed.reply
         if asked.meter.repaired or reply.unfinished:
@@ -228,7 +227,7 @@ class Run:
     # --- the store ------------------------------------------------------------------------------------------------
 
     async def _keep(self, key: bytes, landed: Landed) -> None:
-        """Store a whole answer, and wait until it is on disk."""
+        """Store a complete answer, and wait until it is on disk."""
         store, reply = self._route.store, landed.reply
         if store is None or not store.writable or reply.truncated:
             return

@@ -1,7 +1,7 @@
-"""Embedding models of providers and servers: texts in, vectors out, under the same rules as prompts.
+"""Embedding models of providers and servers.
 
-A batch of texts is one request. It passes through :meth:`tagframe.lm.LM.complete`, so that retries, rates, budgets,
-faults and :func:`tagframe.usage` are those of every other call; each text's vector is kept in the response store.
+A batch of texts is one request. It is sent by :meth:`tagframe.lm.LM.complete`, with the same retries, rates, budgets,
+errors and :func:`tagframe.usage` as every other call. Each text's vector is kept in the response store.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from tagframe.lm.stream import warned
 from tagframe.lm.transport import Reply, Transport
 
 BATCH = 64
-"""Texts of a request at most; a server that takes fewer is asked for half as many, from then on."""
+"""The most texts in a request; if a server refuses that many, the number is halved from then on."""
 BATCH_BYTES = 100_000
 """UTF-8 bytes of a request's texts, about 30,000 tokens, unless one text alone has more."""
 _REFUSED = (400, 413, 422)
 _AT_ONCE = 64
-"""Requests after which what came back is kept, before more are sent."""
+"""After this many requests, the vectors are stored before more are sent."""
 
 _quoted: ContextVar[list[Quote] | None] = ContextVar("quoted", default=None)
 
 
 @contextlib.contextmanager
 def quoted_embeddings() -> Iterator[list[Quote]]:
-    """Within the block embedding models send nothing.
+    """Within the block, embedding models send nothing.
 
-    What the texts would cost that no store has a vector of is added to the list, and
-    :class:`~tagframe.lm.QuoteEnds` raised: made-up vectors would be kept as others are.
+    The cost of texts without a stored vector is added to the list, and :class:`~tagframe.lm.QuoteEnds` is raised:
+    invented vectors would be stored like real ones.
     """
     quotes: list[Quote] = []
     token = _quoted.set(quotes)
@@ -55,7 +55,7 @@ def quoted_embeddings() -> Iterator[list[Quote]]:
 
 
 def embeds_for(model: str) -> bool:
-    """Whether a name is one of a provider that litellm knows, as ``"openai/text-embedding-3-small"``.
+    """Whether a name belongs to a provider that litellm knows, as ``"openai/text-embedding-3-small"``.
 
     >>> embeds_for("openai/text-embedding-3-small"), embeds_for("BAAI/bge-small-en-v1.5")
     (True, False)
@@ -65,9 +65,10 @@ def embeds_for(model: str) -> bool:
 
 
 class EmbeddingModel:
-    """An embedding model of a provider or of a server of one's own; an embedder as :func:`tagframe.configure` takes it.
+    """An embedding model of a provider or of your own server, for :func:`tagframe.configure`.
 
-    ``store``, ``budget``, ``concurrency``, ``rpm`` and ``tpm`` are those in force at each call, unless given here.
+    ``store``, ``budget``, ``concurrency``, ``rpm`` and ``tpm`` are the current settings at each call, unless given
+    here.
 
     Args:
         model: a litellm model name, as ``"openai/text-embedding-3-small"`` or ``"ollama/nomic-embed-text"``.
@@ -76,11 +77,11 @@ class EmbeddingModel:
         options: as :class:`tagframe.lm.LM` takes them: ``timeout``, ``retry``, ``price``, ``budget``, ``rpm``, …
 
     Attributes:
-        name: the model's, with the server where ``api_base`` names one: what its vectors are kept under.
+        name: the model's name, with the server if ``api_base`` is given; vectors are stored under it.
 
     Raises:
-        InvalidArgument: for a value that cannot be used.
-        NotConfigured: where a key or a URL is needed and none is set.
+        InvalidArgument: a value that cannot be used.
+        NotConfigured: a key or a URL is needed and none is set.
 
     >>> EmbeddingModel("openai/text-embedding-3-small", api_key="secret")
     EmbeddingModel('openai/text-embedding-3-small')
@@ -98,7 +99,7 @@ class EmbeddingModel:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector; a text is embedded to learn it.
+        """The length of a vector; found by embedding one text.
 
         Raises:
             LMError: as :meth:`encode`.
@@ -106,14 +107,14 @@ class EmbeddingModel:
         return self._size or self.encode(["dimension"]).shape[1]
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1, zeros for a text of nothing.
+        """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1, zeros for an empty text.
 
-        A text is sent once, and never where the response store has its vector.
+        Each distinct text is sent once, and not at all if the response store has its vector.
 
         Raises:
-            LMError: a request failed for good, or the budget is spent; what was paid for is kept.
-            ReplayMiss: a store is replayed (``lm="replay:STORE"``) and lacks a vector.
-            InvalidArgument: for what are no texts.
+            LMError: a request failed for good, or the budget is spent; paid answers are kept.
+            ReplayMiss: a store is replayed (``lm="replay:STORE"``) and has no vector for a text.
+            InvalidArgument: ``texts`` is not a list of texts.
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(f"texts is a list of texts; got {texts!r:.200}")
@@ -143,7 +144,7 @@ class EmbeddingModel:
         return np.stack(rows) if rows else np.empty((0, len(nothing)), dtype=np.float32)
 
     def expect(self, texts: Sequence[str]) -> None:
-        """Told of texts that are about to be embedded part by part: a quote counts them all.
+        """Called before texts are embedded in several parts, so that a quote counts all of them.
 
         Raises:
             QuoteEnds: within :func:`quoted_embeddings`, where some have no vector yet.
@@ -164,7 +165,7 @@ class EmbeddingModel:
         return {text: _vectors(known[key].text, 1)[0] for key, text in zip(keys, texts, strict=True) if key in known}
 
     def _sent(self, texts: Sequence[str], store: ResponseStore | None) -> dict[str, npt.NDArray[np.float32]]:
-        """The vectors of texts that no store has; batches that the server refuses are sent again in halves."""
+        """Request the vectors of texts; a batch that the server refuses is sent again in halves."""
         lm = self._lm.using(store=None, progress=False)
         vectors: dict[str, npt.NDArray[np.float32]] = {}
         work = [(text, text) for text in texts]  # a text, and what of it is sent
@@ -191,7 +192,7 @@ class EmbeddingModel:
         return vectors
 
     def _keep(self, store: ResponseStore | None, vectors: dict[str, npt.NDArray[np.float32]], tokens: int) -> None:
-        """Put vectors into the store, with the tokens that each text had."""
+        """Store vectors, with the tokens of each text."""
         if store is not None and store.writable:
             answers = [StoredAnswer(_text(vector), None, tokens, 0) for vector in vectors.values()]
             with warned(store, "written"):
@@ -199,7 +200,7 @@ class EmbeddingModel:
                 store.put([(key, source, answer) for key, answer in zip(self._keys(vectors), answers, strict=True)])
 
     def _keys(self, texts: Iterable[str]) -> list[bytes]:
-        """What vectors are stored under; the model is in it, so that no replay mixes those of two."""
+        """The keys of stored vectors; they include the model, so that a replay never mixes two models."""
         return request_keys([Prompt.of(text) for text in texts], self._parameters)
 
     def _quote(self, rows: int, distinct: int, missing: Sequence[str]) -> Quote:
@@ -221,16 +222,16 @@ class EmbeddingModel:
 
 
 class _AskedForVectors(LM):
-    """A model whose prompts are batches of texts, and whose answers are their vectors in Base64."""
+    """An LM whose prompts are batches of texts, and whose answers are their vectors in Base64."""
 
     @property
     def transport(self) -> Transport:
-        """The connection, as prompts are sent through it."""
+        """The connection, wrapped for texts."""
         return _Vectors(super().transport)
 
 
 class _Vectors:
-    """A transport that takes a prompt's messages for texts to be embedded."""
+    """A transport that embeds the messages of a prompt."""
 
     def __init__(self, inner: Any) -> None:
         self.endpoint: str = inner.endpoint
@@ -256,12 +257,12 @@ def _batches(work: Sequence[tuple[str, str]], most: int) -> list[list[tuple[str,
 
 
 def _is_too_much(error: Exception | None) -> bool:
-    """Whether a server refused a batch for what is in it: too many texts, or one that is too long."""
+    """Whether a server refused a batch because it has too many texts, or a text is too long."""
     return isinstance(error, LMRequestFailed) and error.status in _REFUSED
 
 
 def _sendable(text: str) -> str:
-    """The text without half characters, which no JSON takes; "" where it has nothing to read."""
+    """The text without lone surrogates, which JSON cannot hold; "" if it is blank."""
     return text.encode("utf-8", "replace").decode().strip()
 
 

@@ -1,4 +1,4 @@
-"""Prompts on their way: what several calls ask at once is sent by one of them, and answers all."""
+"""Requests in flight: if several calls ask the same at once, one of them sends it, and all use its reply."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tagframe.lm.store import ResponseStore
 from tagframe.lm.transport import Reply
 
 Key: TypeAlias = tuple[int, int | None, bytes]
-"""Under what rules a request is sent, see :func:`rules`, with what limit of tokens, and the request's key."""
+"""The rules of a request (see :func:`rules`), its limit of tokens, and its key."""
 
 _KEPT = 100_000
-"""Replies that are kept at most for calls that began before they came."""
+"""The most replies that are kept for calls that began before they arrived."""
 
 
 class Landed(NamedTuple):
-    """A reply, the seconds that its requests took, and the store that it was put into, if any."""
+    """A reply, the seconds that its requests took, and the store that has it, if any."""
 
     reply: Reply
     seconds: float
@@ -31,17 +31,17 @@ class Landed(NamedTuple):
 
 
 class _Flight(asyncio.Future[Landed | LMRequestFailed | None]):
-    """A request under way, or the reply that it brought at the time ``landed``."""
+    """A request in flight, or its reply, which came at the time ``landed``."""
 
     landed: float = math.inf
 
 
 class Flights:
-    """The requests of this process that are under way, by key.
+    """The requests of this process that are in flight, by key.
 
-    A call that looked into the response store before an answer came, and asks after, would pay for it once more: so
-    what has come is kept for as long as a call is open that was open then. Other processes are not asked: two that
-    share a store and ask the same at once may both pay.
+    A call could look into the response store before an answer arrives, and send the same request after that; the answer
+    would be paid for twice. So a reply is kept as long as any call is open that was open when it arrived. This holds
+    within one process: two processes that share a store and ask the same at once may both pay.
 
     Calls open and close from any thread; everything else happens on the loop.
     """
@@ -50,7 +50,7 @@ class Flights:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all, as in the child of a fork: what is under way is the parent's."""
+        """Forget all requests, in the child of a fork: they are the parent's."""
         self._flights: dict[Key, _Flight] = {}
         self._landed: deque[tuple[Key, _Flight]] = deque()
         self._open: dict[int, None] = {}  # the calls, by the time at which they opened: the oldest first
@@ -58,14 +58,14 @@ class Flights:
         self._lock = threading.Lock()
 
     def open(self) -> int:
-        """A call begins, and is about to look into the store; gives the time for the other methods."""
+        """Register a call that is about to look into the store; gives a time for the other methods."""
         with self._lock:
             self._time += 1
             self._open[self._time] = None
             return self._time
 
     def close(self, opened: int) -> None:
-        """The call has ended."""
+        """Register the end of the call."""
         with self._lock:
             self._open.pop(opened, None)  # in the child of a fork it is not there
             oldest = next(iter(self._open), math.inf)
@@ -74,15 +74,15 @@ class Flights:
 
     @property
     def kept(self) -> int:
-        """How many requests are under way, or kept for a call that was open when they came."""
+        """How many requests are in flight, or kept for a call that was open when they arrived."""
         return len(self._flights)
 
     async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[Landed]]) -> Landed:
-        """What ``ask`` returns, here or where another call has asked it already.
+        """The result of ``ask``, or of another call that asks the same already.
 
         Raises:
-            LMRequestFailed: what ``ask`` raised, here or there. (What else ended the other call's request, its budget
-                for one, is no reason for this one, which then asks itself.)
+            LMRequestFailed: raised by ``ask``, here or in the other call. (If the other call's request ended for
+                another reason, such as its budget, this call asks by itself.)
         """
         while (flight := self._flights.get(key)) is not None and flight.landed >= opened:
             landed = await asyncio.shield(flight)
@@ -122,7 +122,7 @@ _rules: dict[object, int] = {}
 
 
 def rules(*of: object) -> int:
-    """A number for what must be alike for two calls to share a request: endpoint, model, patience, …"""
+    """A number for the things that two calls must have in common to share a request: endpoint, model, patience, …"""
     return _rules.setdefault(of, len(_rules))
 
 

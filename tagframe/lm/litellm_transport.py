@@ -18,7 +18,7 @@ class LiteLLM:
 
     Args:
         model: as ``"anthropic/claude-sonnet-4-5"``.
-        api_base: the provider's URL where it is not the usual one.
+        api_base: the provider's URL, if it is not the usual one.
         api_key: the key, or None for the provider's environment variable.
     """
 
@@ -60,7 +60,7 @@ class LiteLLM:
     def _failure(self, error: Exception, timeout: float) -> LMRequestFailed:
         """The same error that the direct transport would have raised.
 
-        litellm wraps its providers' errors, often under another status; the response itself is further down.
+        litellm wraps its providers' errors, often under another status; the original response is further down.
         """
         import aiohttp
         import httpx
@@ -89,7 +89,7 @@ class LiteLLM:
 
 
 def _headers(response: Any) -> dict[str, str]:
-    """The provider's own headers, which litellm gives under names with a prefix."""
+    """The provider's own headers; litellm puts a prefix before their names."""
     hidden = getattr(response, "_hidden_params", None) or {}
     told = hidden.get("additional_headers") or {}
     return {str(name).lower().removeprefix("llm_provider-"): str(value) for name, value in told.items()}
@@ -104,7 +104,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _response(error: BaseException) -> Any | None:
-    """The HTTP response of an error; those that litellm's own exceptions carry are made up."""
+    """The HTTP response of an error; those of litellm's own exceptions are not real ones."""
     response = getattr(error, "response", None)
     if type(error).__module__.startswith("litellm.") or not hasattr(response, "status_code"):
         return None

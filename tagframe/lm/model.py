@@ -1,4 +1,4 @@
-"""The one waist to a language model: :meth:`LM.complete`."""
+"""All calls to a language model go through :meth:`LM.complete`."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class LM:
     """A language model: prompts in, accepted answers or named errors out.
 
     ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window`` and ``progress`` are those of
-    :func:`tagframe.configure` and :func:`tagframe.context` at each call, unless given here. The connection is the
-    object's own. It can be pickled, unless it has a budget; the pickle holds the ``api_key`` that was given here.
+    :func:`tagframe.configure` and :func:`tagframe.context` at each call, unless given here. Each object has its own
+    connection. It can be pickled, unless it has a budget; the pickle contains the ``api_key`` that was given here.
 
     Args:
         model: a litellm model name (``"openai/gpt-4o-mini"``), or ``"replay:STORE"``, which sends nothing and answers
@@ -49,16 +49,16 @@ class LM:
         api_key: its key; the provider's environment variable where None.
         timeout: seconds for one request.
         retry: how often and after what wait a failed request is sent again.
-        hedge_after: seconds after which a slow request is sent a second time beside the first; both are paid. Off by
-            default.
-        price: dollars a token, for a model that litellm's table does not hold.
-        transport: ``"http"`` or ``"litellm"`` to overrule the choice by the model's name.
+        hedge_after: seconds after which a slow request is sent a second time while the first goes on; both are paid.
+            Off by default.
+        price: dollars per token, for a model that is not in litellm's table.
+        transport: ``"http"`` or ``"litellm"`` to override the choice by the model's name.
         extra_body: further fields of every request's body, as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
         settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``progress`` as in
             :class:`~tagframe.config.Settings`.
 
     Raises:
-        InvalidArgument: for a value that cannot be used.
+        InvalidArgument: a value that cannot be used.
 
     >>> LM("openai/gpt-4o-mini", api_key="secret", extra_body={"seed": 7})
     LM('openai/gpt-4o-mini', extra_body={'seed': 7})
@@ -122,11 +122,11 @@ class LM:
         logprobs: bool = False,
         description: str = "",
     ) -> Completions[T]:
-        """Answer the prompts: from the store what is there, each distinct other one sent once.
+        """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
-        Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). What
-        several calls of this process ask at once is sent once for all of them; processes that share a store and ask the
-        same at once may both pay.
+        Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
+        several calls of this process ask the same prompt at once, it is sent once for all of them. Two processes that
+        share a store and ask the same at once may both pay.
 
         Args:
             prompts: any number, in any order; identical ones are asked once.
@@ -134,20 +134,21 @@ class LM:
                 other exception) to reject it; the model is then shown the reason and asked once more. Called once for
                 each distinct prompt, in a copy of the caller's context, from a thread of the call's own.
             temperature: of sampling.
-            max_tokens: of an answer, beside its reasoning: an endpoint whose first answers end inside theirs gets room
-                for it. An answer that is cut off is none. What is stored answers whatever the limit is.
+            max_tokens: of an answer, without its reasoning: if an endpoint's first answers end inside their reasoning,
+                the limit is raised for it. An answer that is cut off is not accepted. Stored answers are used under
+                any limit.
             logprobs: whether to ask for the log probabilities of the answer's tokens.
-            description: what the progress bar and :func:`tagframe.usage` call this.
+            description: the name of this call in the progress bar and in :func:`tagframe.usage`.
 
         Returns:
-            One completion a prompt, in the prompts' order; those that failed carry their error. The list has the
-            call's ``usage``.
+            One completion per prompt, in the prompts' order; a failed one has an ``error``. The list has the call's
+            ``usage``.
 
         Raises:
-            InvalidArgument: for something that is no prompt.
-            NotConfigured: where the model needs a key or a URL and none is set.
-            NotAStore: where ``store`` names a file of another program.
-            ReplayMiss: where a store that is replayed lacks answers.
+            InvalidArgument: something is not a prompt.
+            NotConfigured: the model needs a key or a URL and none is set.
+            NotAStore: ``store`` names a file of another program.
+            ReplayMiss: a store that is replayed lacks answers.
         """
         with self.stream(description) as stream:
             return stream.complete(Batch(prompts, accept, temperature, max_tokens, logprobs))
@@ -167,27 +168,27 @@ class LM:
             return await stream.acomplete(Batch(prompts, accept, temperature, max_tokens, logprobs))
 
     def stream(self, description: str = "") -> Stream:
-        """An open call, for what asks further prompts as answers arrive; :meth:`complete` is one batch of one.
+        """An open call, for code that adds prompts as answers arrive; :meth:`complete` is a stream of one batch.
 
         Raises:
-            NotAStore: where ``store`` names a file of another program.
+            NotAStore: ``store`` names a file of another program.
         """
         return ReplayStream(self, description) if self.replays else Stream(self, description)
 
     # --- what a call needs ----------------------------------------------------------------------------------------
 
     def settings(self) -> Settings:
-        """The settings in force for a call of this model."""
+        """The current settings for a call of this model."""
         return replace(current(), **self._settings)
 
     @property
     def context_window(self) -> int | None:
-        """The tokens that the model reads and writes in one request: as set, else by litellm's table, or None."""
+        """The context window in tokens: as set, else from litellm's table, else None."""
         return self.settings().context_window or window_of(self.model)
 
     @property
     def replays(self) -> bool:
-        """Whether nothing is sent, and a store answers."""
+        """Whether answers come from a store only, and nothing is sent."""
         return self.model.startswith(REPLAY)
 
     @property
@@ -200,7 +201,7 @@ class LM:
         """The connection, made at first use.
 
         Raises:
-            NotConfigured: where a key or a URL is needed and none is set.
+            NotConfigured: a key or a URL is needed and none is set.
         """
         if self._transport is None:
             api_base, api_key, name = self._connection
@@ -208,10 +209,10 @@ class LM:
         return self._transport
 
     def open_store(self) -> ResponseStore | None:
-        """The store of a call, or None where there is none, or where it cannot be used, with a warning.
+        """The store of a call; None if there is none, or, with a warning, if it cannot be used.
 
         Raises:
-            NotAStore: for a file of another program.
+            NotAStore: a file of another program.
         """
         if self.replays:
             return open_replayed(self.model.removeprefix(REPLAY))
@@ -225,9 +226,10 @@ class LM:
             return None
 
     def take_stored(self, jobs: Sequence[Job[Any]], store: ResponseStore) -> bool:
-        """Complete the jobs, which are of one batch, of which the store holds an acceptable answer.
+        """Complete those jobs of one batch that have an acceptable answer in the store.
 
-        An answer that ``accept`` now rejects is asked for anew. Gives False, with a warning, if nothing can be read.
+        If ``accept`` rejects a stored answer, the prompt is sent again. Gives False, with a warning, if the store
+        cannot be read.
         """
         if self.replays:
             take(jobs, store)
@@ -272,15 +274,16 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
-    """The model of the settings in force.
+    """The model of the current settings.
 
     Args:
-        step: what it is for, ``"syn"`` or an operator's name: that of ``lm_for`` where it has one, else ``lm``.
+        step: the step that uses it, ``"syn"`` or an operator's name: its model in ``lm_for`` if it has one, else
+            ``lm``.
         **overrides: keywords of a call, as in :func:`tagframe.configure`.
 
     Raises:
-        NotConfigured: where no model is set.
-        InvalidArgument: for a value that is none, or a setting that a call of a model has no use for.
+        NotConfigured: no model is set.
+        InvalidArgument: a wrong value, or a setting that does not apply to a call of a model.
     """
     given = checked(overrides)
     for name in given:
@@ -290,9 +293,9 @@ def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
     lm = settings.model(step)
     if lm is None:
         raise NotConfigured(
-            "no language model is set: tagframe.configure(lm='openai/gpt-4o-mini'), or lm= in the call, or the"
-            " environment variable TAGFRAME_LM, or --lm in the shell; with api_base= for a server of your own, and"
-            " lm='replay:STORE' to answer from stored answers only"
+            "no language model is set: use tagframe.configure(lm='openai/gpt-4o-mini'), lm= in the call, the"
+            " environment variable TAGFRAME_LM, or --lm in the shell; add api_base= for your own server;"
+            " lm='replay:STORE' uses stored answers only"
         )
     own = {name: value for name, value in given.items() if name in _OWN}
     if isinstance(lm, str):

@@ -1,4 +1,4 @@
-"""The direct transport: OpenAI's chat completions over aiohttp, at a tenth of litellm's cost a call."""
+"""The direct transport: OpenAI's chat completions over aiohttp, ten times cheaper per call than litellm."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ CONNECT_SECONDS = 10.0
 """How long a connection may take to open."""
 KEEPALIVE_SECONDS = 15.0
 MAX_RESPONSE = 8 * 1024**2
-"""Bytes of a response that are read at most, since 64 may come at once: two million tokens."""
+"""The most bytes read of a response (two million tokens), since 64 responses may arrive at once."""
 LOGPROBS_TIMES = 4
-"""How many times that with log probabilities, which take some 800 bytes a token: 40,000 tokens."""
+"""The factor for responses with log probabilities, which take some 800 bytes a token: 40,000 tokens."""
 
 _sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
 
 def _session() -> aiohttp.ClientSession:
-    """The one session of the running loop, and so one pool of connections for all models.
+    """The session of the running loop, with one pool of connections for all models.
 
-    (There is one loop a process; a forked child makes its own, and leaves the parent's session alone.)
+    (There is one loop per process; a forked child makes its own, and does not touch the parent's session.)
     """
     import aiohttp
 
@@ -52,7 +52,7 @@ class OpenAIHTTP:
 
     Args:
         model: the name that the server knows.
-        api_base: the server's URL, up to and including ``/v1``; a user and password in it are sent, and kept nowhere.
+        api_base: the server's URL, up to and including ``/v1``; a user and password in it are sent and never stored.
         api_key: sent as a bearer token; None sends none.
 
     Raises:
@@ -128,14 +128,14 @@ class OpenAIHTTP:
         try:
             return json.loads(raw), response.headers
         except ValueError as error:
-            raise MalformedResponse(f"the server's answer is no JSON: {raw[:200]!r}", 200) from error
+            raise MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     """The body.
 
     Raises:
-        ResponseTooLong: where it is longer than ``most`` bytes, as sent or as unpacked.
+        ResponseTooLong: it is longer than ``most`` bytes, compressed or unpacked.
     """
     size = response.content_length
     if size is not None and size <= most and "Content-Encoding" not in response.headers:
@@ -167,6 +167,6 @@ def _parts(api_base: str) -> SplitResult:
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy of the environment; looked up once, where aiohttp's ``trust_env`` would do so for every request."""
+    """The proxy of the environment; looked up once, while aiohttp's ``trust_env`` would do so for every request."""
     proxies = urllib.request.getproxies()
     return None if urllib.request.proxy_bypass(host) else proxies.get(scheme)

@@ -1,4 +1,4 @@
-"""When the next request to a server may go out: the number in flight, pauses, requests and tokens a minute."""
+"""When the next request to a server may be sent: the number in flight, pauses, requests and tokens a minute."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tagframe.lm.quota import Quota, Sleep
 from tagframe.lm.transport import Reply
 
 UNCOUNTED = 16
-"""Tokens by which an answer may be longer than ``max_tokens``: servers count its first and last ones differently."""
+"""Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
 CUT = 0.5
-"""What a 429 multiplies the number in flight by (additive increase, multiplicative decrease, as TCP does)."""
+"""The factor for the number in flight after a 429 (additive increase, multiplicative decrease, as in TCP)."""
 
 
 class AdaptiveLimit:
-    """The number of requests in flight: halved by a 429, grown by one a round of answers.
+    """Limits the number of requests in flight: halved after a 429, plus one after each round of answers.
 
-    It is never above the ceiling, the largest number that a call under way asks for. Used from one event loop only.
+    The limit is never above the highest concurrency of the calls in progress. Used from one event loop only.
     """
 
     def __init__(self) -> None:
@@ -36,17 +36,17 @@ class AdaptiveLimit:
 
     @property
     def ceiling(self) -> int:
-        """The largest number in flight that a call under way asks for."""
+        """The highest concurrency of the calls in progress."""
         return max(self._ceilings, default=1)
 
     @property
     def limit(self) -> int:
-        """The number in flight at most, now."""
+        """The current limit on requests in flight."""
         return max(1, int(min(self._limit, self.ceiling)))
 
     @contextmanager
     def serving(self, ceiling: int) -> Iterator[None]:
-        """For as long as a call that asks for so many in flight is under way."""
+        """Register a call with this concurrency, for the duration of the block."""
         self._ceilings.append(ceiling)
         self._wake()
         try:
@@ -55,7 +55,7 @@ class AdaptiveLimit:
             self._ceilings.remove(ceiling)
 
     async def acquire(self) -> None:
-        """Wait until one more may be in flight, in order of arrival."""
+        """Wait until one more request may be in flight, in order of arrival."""
         if self.in_flight < self.limit and not self._waiting:
             self.in_flight += 1
             return
@@ -69,19 +69,19 @@ class AdaptiveLimit:
             raise
 
     def release(self) -> None:
-        """One request is in flight no more."""
+        """Register the end of a request."""
         self.in_flight -= 1
         self._wake()
 
     def answered(self) -> None:
-        """A request came through; the limit grows where it is what keeps more from going out."""
+        """Register a success; the limit grows if it is all that prevents more requests."""
         if self.in_flight >= self._limit - 1:
             self._limit += 1 / self._limit
             if self._limit >= self._ceiling_at_cut:
                 self._limit = math.inf
 
     def refused(self, sent_at: float) -> None:
-        """A request was told to slow down; those that went out before the last cut do not cut again."""
+        """Register a 429; requests that were sent before the last cut do not cut again."""
         if sent_at > self._last_cut:
             self._ceiling_at_cut = self.ceiling
             self._limit = max(1.0, min(self._limit, float(self.in_flight)) * CUT)
@@ -96,7 +96,7 @@ class AdaptiveLimit:
 
 
 class Rates:
-    """Requests and tokens a minute; they go out evenly, a second's worth at once.
+    """Limits requests and tokens a minute; requests are spread evenly, one second's share at once.
 
     Args:
         rpm: requests a minute at most, or None.
@@ -108,21 +108,22 @@ class Rates:
         self._tokens = None if tpm is None else _Bucket(tpm)
 
     async def take(self, tokens: int, sleep: Sleep) -> None:
-        """Wait until a request of so many tokens is within the rates."""
+        """Wait until a request with this number of tokens is within the rates."""
         for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
             if bucket is not None and (wait := bucket.take(amount)) > 0:
                 await sleep(wait)
 
     def settle(self, more: int) -> None:
-        """A request took so many more tokens than were taken for it, or fewer where this is below 0."""
+        """Correct the count by the tokens that a request used beyond its estimate; negative if it used fewer."""
         if self._tokens is not None:
             self._tokens.take(more)
 
 
 class _Bucket:
-    """A rate, by the time at which all that was taken has flowed out (the generic cell rate algorithm).
+    """A rate limit, by the time at which everything taken has drained (the generic cell rate algorithm).
 
-    A bucket of one second: one of a minute would let a whole minute's worth out at once, and another during it.
+    The bucket holds one second's share: a bucket of a minute would release a minute's share at once, and then another
+    one during that minute.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -131,18 +132,18 @@ class _Bucket:
         self._empty_at = 0.0
 
     def take(self, amount: float) -> float:
-        """Take so much, and give the seconds to wait for it."""
+        """Take an amount; gives the seconds to wait for it."""
         now = time.monotonic()
         self._empty_at = max(self._empty_at, now) + amount * self._seconds_each
         return max(0.0, self._empty_at - self._held - now)
 
 
 class Lengths:
-    """How long a server's answers are, against what they were allowed: not every server keeps to ``max_tokens``.
+    """The length of a server's answers compared with their limits: some servers ignore ``max_tokens``.
 
     Attributes:
-        seen: requests that have ended since an answer was last longer than it was allowed to be.
-        longest: the tokens of the longest such answer; 0 where there was none.
+        seen: requests that have ended since an answer last passed its limit.
+        longest: the tokens of the longest such answer; 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -150,7 +151,7 @@ class Lengths:
         self.longest = 0
 
     def learn(self, allowed: int, tokens: int) -> None:
-        """A request has ended, with an answer of so many tokens."""
+        """Register the end of a request, with the tokens of its answer."""
         if tokens > allowed + UNCOUNTED:
             self.longest = max(self.longest, tokens)
             self.seen = 0
@@ -158,19 +159,19 @@ class Lengths:
             self.seen += 1
 
     def most(self, allowed: int) -> int:
-        """The tokens that an answer may have, as far as is known."""
+        """The most tokens to expect of an answer, as far as is known."""
         return max(allowed, self.longest)
 
 
 class Lane:
-    """All requests of this process to one model of one server pass through its lane.
+    """The shared state of all requests of this process to one model of one server.
 
     Attributes:
-        gate: the number of requests in flight.
-        quota: what the server says of its limits a minute.
+        gate: limits the number of requests in flight.
+        quota: the server's own limits a minute, from its headers.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
-        gives_logprobs: whether it gives log probabilities; True until a request was refused for asking.
-        lengths: of its answers.
+        gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
+        lengths: the lengths of its answers.
     """
 
     def __init__(self) -> None:
@@ -187,10 +188,10 @@ class Lane:
         return time.monotonic() < self._paused_until
 
     async def enter(self, patience: float, sleep: Sleep, tokens: int) -> float:
-        """Wait until a request of so many tokens may go out; gives the time for :meth:`leave`.
+        """Wait until a request with this number of tokens may be sent; gives the time for :meth:`leave`.
 
         Raises:
-            RateLimited: where the server has asked for a pause that lasts longer than ``patience`` seconds from now.
+            RateLimited: the server has asked for a pause that lasts longer than ``patience`` seconds from now.
         """
         await self.gate.acquire()
         try:
@@ -210,14 +211,14 @@ class Lane:
         return time.monotonic()
 
     def leave(self, sent_at: float, told: Reply | LMRequestFailed | None, patience: float, tokens: int) -> None:
-        """A request has ended with a reply or an error, or with neither where it was cancelled."""
+        """Register the end of a request: with a reply, an error, or neither if it was cancelled."""
         self.quota.give_back(tokens)
         if told is not None:
             self.quota.learn(told.limits)
         if isinstance(told, RateLimited):
             self.gate.refused(sent_at)
-            # What one request is told holds for all, unless nobody would wait for it: then it ends that request alone,
-            # and the others find out for themselves.
+            # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
+            # are refused by the server themselves.
             if told.retry_after is not None and told.retry_after <= patience:
                 self._paused_until = max(self._paused_until, time.monotonic() + told.retry_after)
         elif not isinstance(told, LMRequestFailed):
@@ -230,19 +231,19 @@ _rates: dict[tuple[str, str, float | None, float | None], Rates] = {}
 
 
 def lane_of(endpoint: str, model: str) -> Lane:
-    """The lane of a model: what one call learns of the server's limits serves the next."""
+    """The shared state of a model: later calls use what earlier calls learned about the server's limits."""
     return _lanes.setdefault((endpoint, model), Lane())
 
 
 def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) -> Rates | None:
-    """The rates of a model, which all calls share that set the same; None where there are none."""
+    """The rates of a model, shared by all calls with the same settings; None if none are set."""
     if rpm is None and tpm is None:
         return None
     return _rates.setdefault((endpoint, model, rpm, tpm), Rates(rpm, tpm))
 
 
 def forget() -> None:
-    """Know nothing of any model, as a process that begins. After a fork, what is in flight is the parent's."""
+    """Forget everything about all models, as in a new process. After a fork, requests in flight are the parent's."""
     _lanes.clear()
     _rates.clear()
 

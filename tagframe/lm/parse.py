@@ -1,6 +1,6 @@
-"""Where answers are parsed: in a thread of the call's own, not on the loop that all calls share.
+"""Answers are parsed in a thread of each call, not on the event loop that all calls share.
 
-A parser that takes half a second would stop every other caller there.
+A parser that takes half a second would block every other caller on the loop.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tagframe.lm.prompt import Accept, accepted
 T = TypeVar("T")
 
 _SECONDS_TOGETHER = 0.002
-"""Answers that are parsed within so many seconds are reported together."""
+"""Answers that are parsed within this many seconds are reported together."""
 
 
 class Parsed(NamedTuple, Generic[T]):
-    """An answer's value, or why it has none."""
+    """An answer's value, or the reason why it has none."""
 
     of: T
     value: Any
@@ -32,10 +32,10 @@ class Parsed(NamedTuple, Generic[T]):
 
 
 class Parser(Generic[T]):
-    """Parses the answers of one call, one after the other, in the context of whoever made it.
+    """Parses the answers of one call, one after the other, in the context of the caller.
 
     Args:
-        report: told on the loop what came of them.
+        report: called on the loop with the results.
     """
 
     def __init__(self, report: Callable[[Sequence[Parsed[T]]], None]) -> None:
@@ -45,7 +45,7 @@ class Parser(Generic[T]):
         self._thread: threading.Thread | None = None
 
     def put(self, of: T, text: str, accept: Accept[Any]) -> None:
-        """Parse this answer too; called on the loop."""
+        """Add an answer to parse; called on the loop."""
         if self._thread is None:
             work = (self._run, asyncio.get_running_loop())
             self._thread = threading.Thread(target=self._context.run, args=work, name="tagframe-parse", daemon=True)
@@ -53,7 +53,7 @@ class Parser(Generic[T]):
         self._queue.put((of, text, accept))
 
     def close(self) -> None:
-        """End the thread, once it is done with the answer that it is at."""
+        """End the thread after the answer that it is parsing."""
         self._queue.put(None)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,4 +1,4 @@
-"""Prices, windows and token counts: litellm's table, read without importing litellm, and estimates before the fact."""
+"""Prices, context windows and token estimates; litellm's table is read without importing litellm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from tagframe.lm.prompt import Parameters, Prompt
 
 BYTES_PER_TOKEN = 3
-"""UTF-8 bytes a token, on the low side: English has about 4, so that an estimate is rather too high."""
+"""UTF-8 bytes per token, on the low side (English has about 4), so that estimates are rather too high."""
 TOKENS_PER_MESSAGE = 5
 TEMPLATE_TOKENS = 30
 _WITHOUT_PRICES = {
@@ -20,24 +20,24 @@ _WITHOUT_PRICES = {
     "text-embedding-inference", "xinference",
 }  # fmt: skip
 ASSUMED_ANSWER = 256
-"""Answer tokens assumed where they are not limited and nothing was measured."""
+"""Tokens assumed for an answer, if there is no limit and nothing was measured."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars a token."""
+    """Dollars per token."""
 
     tokens_in: float
     tokens_out: float
 
     def of(self, tokens_in: int, tokens_out: int) -> float:
-        """The dollars of so many tokens."""
+        """The price of these numbers of tokens, in dollars."""
         return tokens_in * self.tokens_in + tokens_out * self.tokens_out
 
 
 @lru_cache(maxsize=64)
 def price_of(model: str) -> Price | None:
-    """The price of a model by its litellm name, or None where litellm's table does not hold it.
+    """The price of a model by its litellm name; None if litellm's table does not have it.
 
     >>> price_of("openai/gpt-4o-mini")
     Price(tokens_in=1.5e-07, tokens_out=6e-07)
@@ -52,7 +52,7 @@ def price_of(model: str) -> Price | None:
 
 @lru_cache(maxsize=64)
 def window_of(model: str) -> int | None:
-    """The tokens that a model reads in one request, by its litellm name; None where litellm's table does not say.
+    """The tokens that a model reads in one request, by its litellm name; None if litellm's table does not have it.
 
     >>> window_of("openai/gpt-4o-mini")
     128000
@@ -64,20 +64,20 @@ def window_of(model: str) -> int | None:
 
 @lru_cache(maxsize=64)
 def provider_of(model: str) -> str | None:
-    """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None where unknown."""
+    """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None if unknown."""
     entry = _table().get(model)
     return entry.get("litellm_provider") if isinstance(entry, dict) else None
 
 
 @lru_cache(maxsize=1)
 def providers() -> frozenset[str]:
-    """The names of providers, as models begin with them: those of litellm's table, and those that have no entry."""
+    """The names of providers that model names begin with: those of litellm's table, and some without an entry."""
     named = {entry.get("litellm_provider") for entry in _table().values() if isinstance(entry, dict)}
     return frozenset({str(name) for name in named if name} | _WITHOUT_PRICES)
 
 
 def _entry(model: str, field: str) -> dict[str, Any] | None:
-    """A model's entry in litellm's table, under its name or that without the provider, where it has the field."""
+    """A model's entry in litellm's table, under its name with or without the provider, if it has the field."""
     table = _table()
     for name in (model, model.partition("/")[2]):
         entry = table.get(name)
@@ -100,17 +100,17 @@ def _table() -> dict[str, object]:
 
 
 def estimate_tokens(prompt: Prompt) -> int:
-    """The prompt's tokens, by its length: no tokenizer fits every model, and one would cost more than the request."""
+    """The prompt's tokens, estimated by its length: no tokenizer fits every model, and tokenizing would be slow."""
     return -(-_bytes(prompt) // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * len(prompt.messages)
 
 
 def tokens_of(text: str) -> int:
-    """A text's tokens, by its length."""
+    """A text's tokens, estimated by its length."""
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
 
 
 def most_tokens(prompt: Prompt) -> int:
-    """More tokens than the prompt can have: no token is shorter than a byte, and a chat template adds a few."""
+    """An upper bound on the prompt's tokens: no token is shorter than a byte, and a chat template adds a few."""
     return _bytes(prompt) + 2 * TOKENS_PER_MESSAGE * len(prompt.messages) + TEMPLATE_TOKENS
 
 
@@ -124,5 +124,5 @@ def _bytes(prompt: Prompt) -> int:
 
 
 def estimate_answer(parameters: Parameters) -> int:
-    """The answer's tokens at most, where they are limited."""
+    """The estimate for an answer's tokens, at most its limit."""
     return parameters.limit or ASSUMED_ANSWER

@@ -1,4 +1,4 @@
-"""One bar a call, moved by the thread that waits: the requests themselves pay nothing for it."""
+"""One progress bar per call, updated by the waiting thread, so that it costs the requests nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tagframe.progress import new_bar
 
 
 class Bar:
-    """A tqdm bar of rows, with their rate and dollars; shows nothing where not ``wanted``, or without rows."""
+    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows."""
 
     def __init__(self, description: str, wanted: bool) -> None:
         self._description = description
@@ -17,7 +17,7 @@ class Bar:
         self._done = 0
 
     def grow(self, rows: int) -> None:
-        """So many more rows are to be done."""
+        """Add to the total number of rows."""
         if self._bar is not None:
             self._bar.total += rows
             self._bar.refresh()
@@ -25,14 +25,14 @@ class Bar:
             self._bar = new_bar(rows, self._description, "row")
 
     def update(self, done: int, dollars: float | None) -> None:
-        """So many rows are done, for so many dollars."""
+        """Show the number of finished rows, and their dollars."""
         if self._bar is not None and done > self._done:
             self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
             self._bar.update(done - self._done)
             self._done = done
 
     def close(self, failed: int = 0) -> None:
-        """Leave the bar as it stands; red, where prompts failed, and with how many."""
+        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
         if self._bar is None:
             return
         if failed:

@@ -1,4 +1,4 @@
-"""What is asked and what comes back: :class:`Prompt`, :class:`Parameters`, :class:`Completion`."""
+"""Requests and their outcomes: :class:`Prompt`, :class:`Parameters`, :class:`Completion`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Accept: TypeAlias = Callable[[str], T]
 """Parses an answer, or raises :class:`~tagframe.errors.AnswerRejected` with the reason."""
 
 Stored: TypeAlias = Literal["any", "alone", "packed"]
-"""Which stored answers do for a prompt about a row: "alone" none that was given in a pack of rows, "packed" only those;
-of "any" one that was given alone goes before."""
+"""Which stored answers are accepted for a prompt about a row: "alone" excludes answers from a pack of rows, "packed"
+accepts only those, and "any" accepts both, but prefers an answer to the row alone."""
 Logprobs: TypeAlias = bool | Literal["optional"]
-"""Whether log probabilities are asked for; "optional": where they cost nothing more than the answer itself."""
+"""Whether log probabilities are requested; "optional": only if they cost nothing beyond the answer itself."""
 
 TOP_LOGPROBS = 10
-"""How many alternatives a token are asked for with ``logprobs=True``."""
+"""How many alternatives per token are requested with ``logprobs=True``."""
 LENGTHS = ("max_completion_tokens", "max_tokens")
 """The fields of a request's body that limit its answer's length, the one that counts first."""
 
@@ -47,7 +47,7 @@ class Prompt:
 
     Attributes:
         messages: in the order in which they are sent.
-        sample: tells repeated questions apart: two prompts that are equal but for it are both sent, and stored apart.
+        sample: distinguishes repeated questions: two prompts that differ only in it are both sent and stored.
     """
 
     messages: tuple[Message, ...]
@@ -68,7 +68,7 @@ class Prompt:
         """A prompt of messages in OpenAI's format.
 
         Raises:
-            InvalidArgument: for a message without a role and content.
+            InvalidArgument: a message without a role and content.
         """
         made = []
         for message in messages:
@@ -83,7 +83,7 @@ class Prompt:
         return [{"role": message.role, "content": message.content} for message in self.messages]
 
     def repair(self, answer: str, reason: str) -> Prompt:
-        """The prompt that asks again, after a rejected answer and what is wrong with it."""
+        """The prompt that asks again, with the rejected answer and the reason."""
         again = (
             f"That answer cannot be used: {reason}\n"
             "Answer the same question again, in exactly the form that was asked for, with nothing before or after it."
@@ -93,15 +93,15 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Parameters:
-    """How an answer is sampled; all but its length is part of what an answer is stored under.
+    """How an answer is sampled. Everything except the length is part of the key of a stored answer.
 
     Attributes:
         temperature: 0 asks for the likeliest answer.
         max_tokens: the answer's length in tokens at most, or None for the server's own limit.
-        logprobs: whether the log probabilities of the answer's tokens are asked for; an answer that is stored without
-            them is another than one with them, but where they are optional.
-        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length among them counts
-            before ``max_tokens``.
+        logprobs: whether the log probabilities of the answer's tokens are requested. Answers with and without them are
+            stored separately, unless they are optional.
+        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length limit in it overrides
+            ``max_tokens``.
     """
 
     temperature: float = 0.0
@@ -116,11 +116,11 @@ class Parameters:
 
     @property
     def limit(self) -> int | None:
-        """The tokens that an answer may have, by ``extra`` or ``max_tokens``; None for the server's own limit."""
+        """The most tokens of an answer, by ``extra`` or ``max_tokens``; None for the server's own limit."""
         return next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields of the request's body; those that are not set are left out, as is what is optional."""
+        """The fields of the request's body, without those that are unset or optional."""
         body: dict[str, Any] = {"temperature": float(self.temperature)}
         extra = {name: value for name, value in self.extra.items() if name not in LENGTHS or value is not None}
         if self.max_tokens is not None and not extra.keys() & LENGTHS:
@@ -139,9 +139,9 @@ class Parameters:
 def request_keys(prompts: Sequence[Prompt], parameters: Parameters | None) -> list[bytes]:
     """The SHA-256 of parameters, messages and sample number, for each prompt: 32 bytes.
 
-    The length of an answer is not in it: only whole answers are stored, and those are the same under every limit that
-    they fit. Nor are endpoint and model: the store holds them beside it, so that a replay can do without.
-    With no parameters it is the key of an answer that holds whatever the parameters are.
+    The limit on the answer's length is not part of it: only complete answers are stored, and these are the same under
+    every limit that they fit. Endpoint and model are not part of it either: the store keeps them in other columns, so
+    that a replay can ignore them. The key without parameters is that of an answer that holds for all parameters.
     """
     fields = None if parameters is None else parameters.to_dict()
     head = hashlib.sha256(_json(fields and {name: fields[name] for name in fields if name not in LENGTHS}))
@@ -151,7 +151,7 @@ def request_keys(prompts: Sequence[Prompt], parameters: Parameters | None) -> li
         digest.update(b"%d" % prompt.sample)
         for message in prompt.messages:
             content = message.content
-            # Texts are hashed as they are: to write out long ones as JSON would cost more than to hash them.
+            # Texts are hashed directly: writing long ones as JSON would cost more than hashing them.
             kind, text = (b"text", _bytes(content)) if isinstance(content, str) else (b"parts", _json(content))
             digest.update(b"\n%s %s %d\n" % (_bytes(message.role), kind, len(text)))
             digest.update(text)
@@ -169,18 +169,18 @@ def _json(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What prompts are part of: for people who answer exported requests, and for models of single steps.
+    """The stage and question of prompts: for people who answer exported requests, and for ``lm_for``.
 
     Attributes:
-        stage: "syn", "gen", an operator's name, …; "" where nobody said.
-        question: of the user, where there is one.
+        stage: "syn", "gen", an operator's name, …; "" if not given.
+        question: of the user, if there is one.
     """
 
     stage: str = ""
     question: str = ""
 
     def or_else(self, other: Label) -> Label:
-        """The label, with what it does not say said by another one."""
+        """The label, with its empty fields taken from another one."""
         return Label(self.stage or other.stage, self.question or other.question)
 
 
@@ -190,7 +190,7 @@ _question: ContextVar[str] = ContextVar("question", default="")
 
 @contextlib.contextmanager
 def about(question: str) -> Iterator[None]:
-    """What is asked within this block is for a question of a user's: exported requests say so."""
+    """Label the prompts within this block with a user's question, for exported requests."""
     token = _question.set(question)
     try:
         yield
@@ -205,7 +205,7 @@ def question_in_force() -> str:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """A token of the answer with the natural logarithm of its probability, and its likeliest alternatives."""
+    """A token of the answer, the natural logarithm of its probability, and its likeliest alternatives."""
 
     token: str
     logprob: float
@@ -221,12 +221,12 @@ class Completion(Generic[T]):
 
     Attributes:
         text: the answer; with an error, the last rejected answer if one came.
-        value: what ``accept`` made of it; the text itself where no ``accept`` was given. Duplicates share one value.
+        value: the result of ``accept``; the text itself without ``accept``. Duplicates share one value.
         error: why there is no accepted answer, or None.
-        usage: what this prompt cost; nothing for a duplicate or an answer from the store.
-        logprobs: of the answer's tokens, where asked for and given.
-        origin: sent now; the same as a prompt before it in the call, or as one of another call that was under way; or
-            from the response store, "pack" where it was given there in a pack of rows.
+        usage: the cost of this prompt; zero for a duplicate or an answer from the store.
+        logprobs: of the answer's tokens, if requested and given.
+        origin: where the answer came from: sent now; shared with an equal prompt of this call, or of another call in
+            progress; or from the response store ("pack": stored as part of a pack of rows).
     """
 
     text: str | None
@@ -251,10 +251,10 @@ class Completions(list[Completion[T]]):
 
 
 def accepted(text: str, accept: Accept[T] | None) -> T:
-    """What ``accept`` makes of the answer.
+    """The result of ``accept`` for the answer.
 
     Raises:
-        AnswerRejected: whatever ``accept`` raised; its message is the reason that the model is shown.
+        AnswerRejected: ``accept`` raised any exception; its message is the reason that is shown to the model.
     """
     if accept is None:
         return text  # type: ignore[return-value]  # T is str then

@@ -1,4 +1,4 @@
-"""From a model's name to its transport."""
+"""Choice of the transport by a model's name."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def connect(
 ) -> Transport:
     """The transport of a model.
 
-    OpenAI-compatible providers (``openai/…``, ``hosted_vllm/…``, ``ollama/…``) and any ``api_base`` are spoken to
+    OpenAI-compatible providers (``openai/…``, ``hosted_vllm/…``, ``ollama/…``) and any ``api_base`` are called
     directly, every other provider through litellm.
 
     Raises:
-        InvalidArgument: for an unknown transport or a malformed ``api_base``.
-        NotConfigured: where the provider needs a key or an ``api_base`` and none is set.
+        InvalidArgument: an unknown transport or a malformed ``api_base``.
+        NotConfigured: the provider needs a key or an ``api_base`` and none is set.
     """
     if transport not in ("auto", "http", "litellm"):
         raise InvalidArgument(f"transport is 'auto', 'http' or 'litellm'; got {transport!r}")
@@ -67,7 +67,7 @@ def connect(
     if key is None and provider.key_needed and base == provider.base:
         raise NotConfigured(
             f"{model!r} needs a key: set api_key= or the environment variable {provider.key_variables[0]}, or api_base="
-            " to use a server of your own"
+            " to use your own server"
         )
     return OpenAIHTTP(rest, base, key)
 

@@ -1,8 +1,8 @@
-"""What a server says in its headers of its own limits, and how not to run into them.
+"""A server's own rate limits, as its response headers give them, and waiting so that they are not passed.
 
-OpenAI and those that speak like it send ``x-ratelimit-limit-requests``, ``-remaining-requests``, ``-reset-requests``
-and the same for tokens; Anthropic ``anthropic-ratelimit-requests-limit``, …. A reset is the time in which what is left
-is the whole limit again: as ``6m0s`` or ``12ms``, in seconds, or as a date.
+OpenAI and compatible servers send ``x-ratelimit-limit-requests``, ``-remaining-requests``, ``-reset-requests`` and the
+same for tokens; Anthropic sends ``anthropic-ratelimit-requests-limit``, …. The reset is the time until the whole limit
+is available again: as ``6m0s`` or ``12ms``, in seconds, or as a date.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 Sleep: TypeAlias = Callable[[float], Awaitable[bool]]
-"""Waits so many seconds; False where there is no more use in waiting, since the run has stopped."""
+"""Waits some seconds; False if the run has stopped, so that waiting is of no use."""
 
 PERIOD = 60.0
 """Seconds that a limit is for."""
@@ -26,12 +26,12 @@ _UNITS = (86400, 3600, 60, 1, 0.001)
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a server says of one of its limits.
+    """One of a server's limits, from its headers.
 
     Attributes:
-        limit: in a minute.
-        remaining: that it would still take now.
-        reset: seconds until all of the limit is there again; None where it does not say.
+        limit: per minute.
+        remaining: how much is left now.
+        reset: seconds until the whole limit is available again; None if not given.
     """
 
     limit: float
@@ -41,15 +41,15 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What a response's headers say; None for what they do not."""
+    """The limits in a response's headers; None for those that are not given."""
 
     requests: Allowance | None = None
     tokens: Allowance | None = None
 
 
 def limits_of(headers: Mapping[str, str]) -> ServerLimits | None:
-    """The limits in a response's headers, whose names are compared as they are: in lower case, or in a mapping that
-    does not care. None where there are none, as of most servers.
+    """The limits in a response's headers; None if there are none, as with most servers. The names must be in lower
+    case, or the mapping must ignore case.
 
     >>> limits_of({"x-ratelimit-limit-tokens": "60000", "x-ratelimit-remaining-tokens": "59000"}).tokens.remaining
     59000.0
@@ -92,7 +92,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 class _Left:
-    """What is left of one limit, as last told and by what was taken since."""
+    """The rest of one limit: the last reported value, less what was used since."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -113,7 +113,7 @@ class _Left:
         self._full_in = min(reset, PERIOD) if self._at_once else None
 
     def wait(self, amount: float) -> float:
-        """Seconds until so much is left, as far as is known."""
+        """Seconds until this amount is available, as far as is known."""
         self._refill()
         short = min(amount, self._limit) - self._left  # what is never left cannot be waited for
         if short <= 0:
@@ -141,19 +141,19 @@ class _Left:
 
 
 class Quota:
-    """The limits of a server as it tells them, for one model: requests wait where they would be refused.
+    """The limits that a server reports for one model; requests wait while the server would refuse them.
 
     Used from one event loop only.
 
     Args:
-        clock: seconds that go by.
+        clock: gives the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._requests, self._tokens = _Left(clock), _Left(clock)
 
     def learn(self, limits: ServerLimits | None) -> None:
-        """A response said this."""
+        """Update the limits from a response."""
         if limits is None:
             return
         for left, told in ((self._requests, limits.requests), (self._tokens, limits.tokens)):
@@ -161,7 +161,7 @@ class Quota:
                 left.learn(told)
 
     async def take(self, tokens: int, sleep: Sleep) -> None:
-        """Wait until a request of so many tokens is within the limits; it is in flight until :meth:`give_back`."""
+        """Wait until a request with this number of tokens fits; it is in flight until :meth:`give_back`."""
         while (wait := max(self._requests.wait(1), self._tokens.wait(tokens))) > 0:
             if not await sleep(wait):
                 break
@@ -169,6 +169,6 @@ class Quota:
         self._tokens.take(tokens)
 
     def give_back(self, tokens: int) -> None:
-        """The request has ended."""
+        """Register the end of the request."""
         self._requests.give_back(1)
         self._tokens.give_back(tokens)

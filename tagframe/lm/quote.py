@@ -1,4 +1,4 @@
-"""What a call would cost, before anything is sent."""
+"""Estimates of the cost of a call, before anything is sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
 
 ASSUMED_SECONDS = 1.0
-"""Seconds for one request, where none was measured."""
+"""Seconds assumed for one request, if none was measured."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,20 +28,20 @@ class Quote(Shown):
 
     Attributes:
         rows: prompts that would be asked.
-        calls: requests that would be sent, without retries and repairs; where they depend on the answers, about as
-            many as for rows in no particular order.
-        calls_at_most: in the worst case, where packs of rows come to nothing and are asked row by row in the end; the
-            same as ``calls`` where they do not depend on the answers.
-        calls_of_all: where all rows are asked, since a limit is not reached, and packs are answered as they are meant.
-        deduplicated: prompts that another of the same call answers.
-        stored: prompts that the response store answers.
-        tokens_in: of the prompts that would be sent, by their length.
+        calls: requests that would be sent, without retries and repairs; if the number depends on the answers, an
+            estimate for rows in random order.
+        calls_at_most: in the worst case, where packs of rows fail and are asked row by row in the end; equal to
+            ``calls`` if the number does not depend on the answers.
+        calls_of_all: if all rows are asked, because a limit is not reached, and packs succeed.
+        deduplicated: prompts answered by an equal prompt of the same call.
+        stored: prompts answered from the response store.
+        tokens_in: of the prompts that would be sent, estimated by their length.
         tokens_out: of their answers, without reasoning: by the length of the guesses, else the mean of this model's
             stored answers, else 256 each; ``max_tokens`` at most.
-        dollars: None where the model's price is unknown.
+        dollars: None if the model's price is unknown.
         seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
-        whole: False where an operator asks more, which no guessed answer could lead to.
-        query: the statement that it is of, where there is one.
+        whole: False if an operator would send more, which depends on answers that cannot be guessed.
+        query: the statement that the quote is for, if there is one.
         stages: what each LM function of the statement would be asked.
     """
 
@@ -69,12 +69,12 @@ class Quote(Shown):
         )
 
     def __repr__(self) -> str:
-        """The statement and what its functions would be asked, where there are such; then the sum."""
+        """The statement and the calls of its LM functions, if there are any; then the sum."""
         lines = [] if self.query is None else [str(self.query), *(f"  {stage}" for stage in self.stages)]
         return fitted("\n".join([*lines, f"  {self}" if lines else f"Quote({self})"]))
 
     def __str__(self) -> str:
-        dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"
+        dollars = "unknown (the model's price is not known)" if self.dollars is None else f"${self.dollars:.4f}"
         free = [counted(self.deduplicated, "duplicate")] if self.deduplicated else []
         free += [f"{self.stored} stored"] if self.stored else []
         saved = f" ({', '.join(free)})" if free else ""
@@ -90,15 +90,15 @@ class Quote(Shown):
 
 
 class QuoteEnds(LMError):
-    """An operator under a :class:`QuotingLM` needs an answer that nobody has guessed; the quote is what was asked."""
+    """An operator under a :class:`QuotingLM` needs an answer without a guess; the quote covers the calls before it."""
 
 
 class QuotingLM(LM):
-    """Stands in for a model, sends nothing, and adds up what its calls would cost.
+    """Replaces a model, sends nothing, and adds up what its calls would cost.
 
-    Prompts that the store answers are answered from it. The others get ``guess(prompt)``, so that an operator of
-    several rounds can be quoted to its end; without a guess, or where ``accept`` rejects it, :class:`QuoteEnds` stops
-    the operator after this call::
+    Prompts with a stored answer get that answer. The others get ``guess(prompt)``, so that an operator with several
+    rounds can be quoted to its end. Without a guess, or if ``accept`` rejects it, :class:`QuoteEnds` stops the operator
+    after this call::
 
         quoting = QuotingLM(get_lm(), guess=lambda prompt: "True")
         with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
@@ -119,7 +119,7 @@ class QuotingLM(LM):
         self._guess = guess
 
     def using(self, **settings: Unpack[ModelSettings]) -> LM:
-        """Itself with other settings; what it adds up stays one sum."""
+        """A copy with other settings; both add to the same sum."""
         self._settings = self._settings | settings
         return self
 
@@ -160,7 +160,7 @@ class _QuotingStream(Stream):
         self._quoting.quote += Quote(rows=stored, stored=stored)
 
     def _guesses(self, batch: Batch[Any], unknown: Sequence[Job[Any]]) -> list[str]:
-        """What stands for the answers that nobody knows; nothing where nobody has guessed."""
+        """The guesses for unknown answers; nothing without a guess."""
         if batch.guess is not None:
             guesses = (batch.guess,) if isinstance(batch.guess, str) else batch.guess
             return [guesses[number % len(guesses)] for number in range(len(unknown))]
@@ -198,11 +198,11 @@ class _QuotingStream(Stream):
         )
 
     def _record(self) -> None:
-        """Nothing was asked, so nothing is on the account."""
+        """Do nothing: nothing was sent, so there is no usage to record."""
 
 
 def _bounds(batch: Batch[Any], unknown: int) -> tuple[int, int]:
-    """The calls that a batch stands for in the worst case, and where all rows are asked."""
+    """The calls of a batch in the worst case, and if all rows are asked."""
     bound = batch.bound
     if bound is None:
         return unknown, unknown

@@ -1,6 +1,6 @@
-"""``lm="replay:STORE"``: nothing is sent, a store answers, and what it lacks is noted in it.
+"""``lm="replay:STORE"``: nothing is sent, answers come from a store, and missing ones are noted in it.
 
-``lm="replay:FILE.jsonl"`` answers from a file of recorded answers, which stays as it is.
+``lm="replay:FILE.jsonl"`` takes answers from a file of recorded answers, which does not change.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
 REPLAY = "replay:"
-"""What a model's name starts with where a store stands in for it."""
+"""The prefix of a model's name that names a response store instead."""
 
 
 class RecordedAnswers(ResponseStore):
     """The answers of a file as :func:`tagframe.lm.import_answers` takes it, in a store in memory.
 
     Raises:
-        InvalidArgument: for a line that is no answer.
-        OSError: where the file cannot be read.
+        InvalidArgument: a line is not an answer.
+        OSError: the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,10 +75,11 @@ def open_replayed(name: str) -> ResponseStore:
 
 
 class ReplayStream(Stream):
-    """A stream that a store answers, whatever endpoint and model the answers are of.
+    """A stream that is answered from a store, with answers of any endpoint and model.
 
-    What the store lacks does not arrive; once nothing else is left to be taken, all of it is one
-    :class:`~tagframe.errors.ReplayMiss`, so that whoever asks in several rounds goes as far as the answers reach.
+    Prompts without an answer do not arrive. When nothing else is left to take, one
+    :class:`~tagframe.errors.ReplayMiss` covers all of them, so that an operator with several rounds goes as far as the
+    stored answers reach.
     """
 
     def __init__(self, lm: LM, description: str) -> None:
@@ -107,9 +108,9 @@ class ReplayStream(Stream):
 
 
 def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Prompt, Parameters]], int]:
-    """Complete what the store can; gives what it lacks, and how many of that are repairs.
+    """Complete the jobs that have a stored answer; gives the missing requests, and how many of them are repairs.
 
-    An answer that ``accept`` rejects is repaired as a live one would be: the repairing prompt is looked up too.
+    An answer that ``accept`` rejects is repaired as a live one would be: the repair prompt is looked up too.
     """
     missing: list[tuple[Prompt, Parameters]] = []
     rejected: list[tuple[Job[Any], Prompt]] = []
@@ -166,6 +167,6 @@ def _miss(
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")
     return ReplayMiss(
-        f"{fact}; they are noted in it: 'tagframe lm export {store.path} -o batch.jsonl' writes them out, and"
-        f" 'tagframe lm import {store.path} ANSWERS' brings their answers in"
+        f"{fact}; they are noted there: 'tagframe lm export {store.path} -o batch.jsonl' writes them to a file, and"
+        f" 'tagframe lm import {store.path} ANSWERS' imports their answers"
     )

@@ -1,4 +1,4 @@
-"""When a failed request is sent again, over tenacity."""
+"""When a failed request is sent again (with tenacity)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and after what wait a request is sent again.
+    """How often, and after which waits, a failed request is sent again.
 
     The wait grows exponentially with full jitter; a ``Retry-After`` is a lower bound of it.
 
     Attributes:
-        faults: times after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed or empty answer.
-        refusals: times after a 429, which says that a later request will do.
+        faults: retries after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed or empty answer.
+        refusals: retries after a 429 (too many requests).
         first_wait: seconds before the first retry at most; doubled for each further one.
-        longest_wait: seconds that a wait does not pass unless the server asks for it.
-        patience: a server that asks for a longer wait than these seconds is not waited for.
+        longest_wait: the longest wait in seconds, unless the server asks for more.
+        patience: if the server asks for a longer wait than these seconds, the request fails instead.
 
     Raises:
         InvalidArgument: for a negative number.
@@ -48,12 +48,12 @@ class RetryPolicy:
         attempt: Callable[[], Awaitable[T]],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> T:
-        """What ``attempt`` returns once it succeeds, after a first one failed; ``sleep`` waits between attempts.
+        """The result of ``attempt``, retried after a first failure; ``sleep`` waits between attempts.
 
-        (The first attempt is made without tenacity, whose 70 µs a call would be a seventh of a row's whole cost.)
+        (The first attempt is made without tenacity: its 70 µs per call would be a seventh of the cost of a row.)
 
         Raises:
-            LMRequestFailed: the last failure, where the policy allows no further attempt.
+            LMRequestFailed: the last failure, when the policy allows no further attempt.
         """
         failures: list[LMRequestFailed] = [first]
         refusals = 0

@@ -1,12 +1,12 @@
-"""The response store: every accepted answer in one SQLite file, so that nothing is paid twice.
+"""The response store: every accepted answer in one SQLite file, so that nothing is paid for twice.
 
-An answer is stored under the SHA-256 of its parameters but for its length, messages and sample number
-(:func:`~tagframe.lm.prompt.request_keys`) together with its source: endpoint, model and who recorded it. Prompts are
-not stored with their answers; only those that a replay did not find are, until they are answered.
+An answer is stored with its source (endpoint, model, recorder) under the SHA-256 of its messages, sample number and
+parameters, except the limit on its length (:func:`~tagframe.lm.prompt.request_keys`). Prompts are not stored with their
+answers. Only the prompts that a replay did not find are stored, until they are answered.
 
-The file is in WAL mode, so several processes can share it, and is made with mode 0600: it holds users' values. An
-answer is safe from the death of the process as soon as its ``put`` is done. (``synchronous=NORMAL``: a power cut can
-cost the last transactions, never the file.)
+The file is in WAL mode, so several processes can share it. It is created with mode 0600, since it contains users'
+values. As soon as ``put`` is done, an answer survives the death of the process. (``synchronous=NORMAL``: a power cut
+can lose the last transactions, but does not damage the file.)
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
-"""The size from which the oldest answers are dropped; those that were imported never are."""
+"""Above this size the oldest answers are deleted; imported answers never are."""
 IMPORTED = "import"
-"""The endpoint of answers that :func:`tagframe.lm.import_answers` brought in."""
+"""The endpoint of answers that were imported by :func:`tagframe.lm.import_answers`."""
 PACKED = "a row of a pack"
-"""Who recorded an answer about one row that was given in a pack of rows."""
+"""The recorder of an answer about one row that came from a pack of rows."""
 
 _KEYS_A_QUERY = 500
 
@@ -52,7 +52,7 @@ _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer as the store holds it; ``packed`` where it was given in a pack of rows."""
+    """A stored answer; ``packed`` if it came from a pack of rows."""
 
     text: str
     logprobs: tuple[TokenLogprob, ...] | None = None
@@ -66,9 +66,9 @@ class ResponseStore:
     """One store file, open; made by :func:`open_store`.
 
     Raises:
-        NotAStore: for a SQLite file of another program or of another version.
-        DamagedStore: for one that cannot be read.
-        OSError, sqlite3.Error: where the file cannot be opened or made.
+        NotAStore: a SQLite file of another program or of another version.
+        DamagedStore: the file cannot be read.
+        OSError, sqlite3.Error: the file cannot be opened or created.
     """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -128,16 +128,16 @@ class ResponseStore:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             raise DamagedStore(
-                f"the response store {str(self.path)!r} cannot be read: {error}; to begin anew, move it away or give"
-                " another path as store="
+                f"the response store {str(self.path)!r} cannot be read: {error}; to start a new one, move it away or"
+                " give another path as store="
             ) from error
         if application != APPLICATION_ID:
-            raise NotAStore(f"{str(self.path)!r} is a SQLite file, but no response store; give another path as store=")
+            raise NotAStore(f"{str(self.path)!r} is a SQLite file, not a response store; give another path as store=")
         if version != VERSION:
             way = "update tagframe" if version > VERSION else "tagframe 0.2 answers from it"
             raise NotAStore(
                 f"{str(self.path)!r} is a response store of version {version}, and this tagframe reads version"
-                f" {VERSION}: {way}, or to begin anew give another path as store="
+                f" {VERSION}: {way}, or give another path as store= to start a new one"
             )
 
     def _create(self, connection: sqlite3.Connection) -> None:
@@ -162,8 +162,8 @@ class ResponseStore:
     ) -> dict[bytes, StoredAnswer]:
         """The stored answers of these requests, by request.
 
-        With an endpoint and a model only their answers count; without, all do. What was given to a row alone goes
-        before what was given in a pack, then the newest.
+        With an endpoint and a model, only their answers count; without, all do. An answer to a row alone is preferred
+        to one from a pack, and then the newest is taken.
         """
         condition = "source IN (SELECT id FROM sources WHERE endpoint = ? AND model = ?) AND"
         arguments: tuple[str | None, ...] = (endpoint, model)
@@ -198,7 +198,7 @@ class ResponseStore:
         return [(request, json.loads(body), sample) for request, body, sample in rows]
 
     def recorded_by(self) -> dict[str, int]:
-        """Who recorded the answers, and how many each: a model's name, or what was said at the import."""
+        """The recorders of the answers, and how many each recorded: a model's name, or the name given at the import."""
         rows = self._rows(
             "SELECT recorded_by, count(*) FROM answers JOIN sources ON sources.id = source"
             " GROUP BY recorded_by ORDER BY count(*) DESC, recorded_by"
@@ -206,7 +206,7 @@ class ResponseStore:
         return dict(rows)
 
     def measured(self, endpoint: str, model: str) -> tuple[float | None, float | None]:
-        """The mean seconds and answer tokens of the model's newest 1,000 answers; None where nothing was measured."""
+        """The mean seconds and answer tokens of the model's newest 1,000 answers; None if nothing was measured."""
         ((seconds, tokens),) = self._rows(
             "SELECT avg(seconds), avg(tokens_out) FROM (SELECT seconds, tokens_out FROM answers WHERE source IN"
             " (SELECT id FROM sources WHERE endpoint = ? AND model = ?) ORDER BY id DESC LIMIT 1000)",
@@ -227,7 +227,7 @@ class ResponseStore:
     # --- writing --------------------------------------------------------------------------------------------------
 
     def source(self, endpoint: str, model: str, recorded_by: str) -> int:
-        """The id of a source of answers, made where new."""
+        """The id of a source of answers; a new source is added."""
         name = (endpoint, model, recorded_by)
         if name not in self._sources:
             with self._lock:
@@ -240,17 +240,17 @@ class ResponseStore:
         return self._sources[name]
 
     def reasoning(self, source: int) -> int:
-        """The tokens that this source's answers need beyond ``max_tokens``, as far as was seen."""
+        """The tokens that this source's answers were seen to need beyond ``max_tokens``."""
         ((tokens,),) = self._rows("SELECT reasoning FROM sources WHERE id = ?", (source,))
         return int(tokens)
 
     def put_reasoning(self, source: int, tokens: int) -> None:
-        """Remember that, soon."""
+        """Store the tokens needed beyond ``max_tokens``, soon."""
         self._writer.write([("UPDATE sources SET reasoning = ? WHERE id = ?", (tokens, source))])
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is stored any more, or None; the caller warns of it."""
+        """Why answers are no longer stored, or None; the caller warns of it."""
         if self._writer.trouble is not None:
             return f"the response store {str(self.path)!r} cannot be written: {self._writer.trouble}"
         if _file_of(self.path) != self._file:
@@ -259,20 +259,20 @@ class ResponseStore:
 
     @property
     def writable(self) -> bool:
-        """Whether answers are still kept: not after a failed write, nor where the file or its folder is read-only."""
+        """Whether answers are still stored: not after a failed write, and not if the file or folder is read-only."""
         return self._writer.trouble is None and not self.read_only
 
     def put(self, answers: Sequence[tuple[bytes, int, StoredAnswer]], then: Callable[[], None] | None = None) -> bool:
-        """Store answers (request, source, answer) now, or where another process is writing, soon.
+        """Store answers (request, source, answer) now, or soon if another process is writing.
 
         Returns:
-            Whether they are on disk; where not, ``then`` is called from another thread when they are.
+            Whether they are on disk; if not, ``then`` is called from another thread when they are.
         """
         now = time.time()
         return self._write_now_or_soon([(_PUT, _row(*answer, now)) for answer in answers], then)
 
     def forget(self, request: bytes, source: int, text: str) -> None:
-        """Drop an answer that was rejected after it was stored: now, or where another process is writing, soon."""
+        """Delete an answer that was rejected after it was stored: now, or soon if another process is writing."""
         self._write_now_or_soon([(_FORGET, (request, source, text))])
 
     def _write_now_or_soon(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> bool:
@@ -284,7 +284,7 @@ class ResponseStore:
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]
     ) -> None:
-        """Note a rejected answer or a failure; it is never used as an answer."""
+        """Log a rejected answer or a failure; it is never used as an answer."""
         row = (request, source, kind, reason, answer, json.dumps(messages), time.time())
         self._writer.write([(_LOG, row)])
 
@@ -295,7 +295,7 @@ class ResponseStore:
         return connection
 
     def _shrink(self, connection: sqlite3.Connection) -> None:
-        """Drop the oldest answers, a quarter at a time, until the file is below its cap."""
+        """Delete the oldest answers, a quarter at a time, until the file is below its size limit."""
         sent = "source NOT IN (SELECT id FROM sources WHERE endpoint = ?)"
         while _size(connection) > self.max_bytes:
             (count,) = connection.execute(f"SELECT count(*) FROM answers WHERE {sent}", (IMPORTED,)).fetchone()
@@ -324,7 +324,7 @@ class ResponseStore:
         self.no_longer_missing([row[0] for row in rows])
 
     def no_longer_missing(self, requests: Iterable[bytes]) -> None:
-        """Forget that these were missing."""
+        """Remove these from the missing requests."""
         self._transact("DELETE FROM missing WHERE request = ?", [(request,) for request in requests])
 
     def _transact(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
@@ -332,7 +332,7 @@ class ResponseStore:
             self._connection.executemany(statement, rows)
 
     def purge(self, before: float | None = None) -> int:
-        """Delete answers, missing requests and the log, all or those before a time; gives the answers' number."""
+        """Delete answers, missing requests and the log, all or those before a time; gives the number of answers."""
         when = time.time() + 1 if before is None else before
         self.flush()
         with self._lock:
@@ -344,7 +344,7 @@ class ResponseStore:
         return count
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything that was put is on disk; False where that took longer than ``timeout`` seconds."""
+        """Wait until all writes are on disk; False if that took longer than ``timeout`` seconds."""
         return self._writer.flush(timeout)
 
     def close(self) -> None:
@@ -361,7 +361,7 @@ def _size(connection: sqlite3.Connection) -> int:
 
 
 def _file_of(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another that takes its place; None where there is none."""
+    """The identity of a file, to notice when another one replaces it; None if there is no file."""
     try:
         stat = path.stat()
     except OSError:
@@ -397,7 +397,7 @@ _opening = threading.Lock()
 
 
 def open_store(path: str | Path) -> ResponseStore:
-    """The store of that file; made where new, and shared by everything in this process that names the same file.
+    """The store in that file; created if missing, and shared by everything in this process that uses the same file.
 
     ``"default"`` is the one in the user's cache folder.
 

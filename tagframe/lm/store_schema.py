@@ -1,4 +1,4 @@
-"""What the file of a response store holds."""
+"""The schema of a response store's file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sqlite3
 from tagframe.lm.prompt import UNLABELLED, Label
 
 APPLICATION_ID = 0x7461676C
-"""SQLite's ``application_id`` of our files ("tagl"): tells a response store from a user's own database."""
+"""SQLite's ``application_id`` of our files ("tagl"): distinguishes a response store from a user's own database."""
 VERSION = 2
 
 _LABEL = "tagframe"
-"""The field of a missing request's body that holds its label; no provider is sent it."""
+"""The field of a missing request's body that has its label; it is not sent to a provider."""
 
 _TABLES = """
 CREATE TABLE sources (

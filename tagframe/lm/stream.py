@@ -1,6 +1,6 @@
-"""An open call: prompts go in as they come, completions come out as they arrive.
+"""An open call: prompts are added over time, and completions are taken as they arrive.
 
-A stream is begun and waited for in the caller's thread (or task); the background loop sends.
+The caller's thread (or task) adds and waits; the background loop sends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_ARRIVALS = 0.1
-"""A batch that is whole is handed over at once; what has arrived of others, and the bar's state, this often."""
+"""A complete batch is delivered at once; completions of incomplete batches, and the progress bar, this often."""
 _SECONDS_TO_STOP = 0.4
 _NOT_STORED = NotStored("the response store has no answer")
 
@@ -45,8 +45,8 @@ class _Sending(NamedTuple):
 class Stream:
     """An open call of a model; made by :meth:`LM.stream`.
 
-    Use it as a context manager (``with`` where :meth:`take` is called, ``async with`` where :meth:`atake` is): what is
-    not sent when the block is left is not sent at all, and what was answered is kept::
+    Use it as a context manager (``with`` for :meth:`take`, ``async with`` for :meth:`atake`). When the block is left,
+    nothing more is sent, and answers are kept::
 
         with lm.stream("colours") as stream:
             stream.put(Batch(prompts))
@@ -71,11 +71,11 @@ class Stream:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def put(self, batch: Batch[Any]) -> None:
-        """Ask these prompts too: what the store holds has arrived at once, the rest is sent.
+        """Add prompts: stored answers arrive at once, the rest is sent.
 
         Raises:
-            InvalidArgument: for something that is no prompt.
-            NotConfigured: where the model needs a key or a URL and none is set.
+            InvalidArgument: something is not a prompt.
+            NotConfigured: the model needs a key or a URL and none is set.
         """
         parameters = Parameters(batch.temperature, batch.max_tokens, batch.logprobs, self._lm.extra_body)
         jobs = self._call.add(batch, parameters)
@@ -87,7 +87,7 @@ class Stream:
             self._answer(jobs, batch)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
-        """Store what was said of rows in packs; a later pack, asked as soon as these are taken, looks them up."""
+        """Store the answers about rows of packs; a later pack, added as soon as these are taken, looks them up."""
         store = self._store
         if store is not None and store.writable and jobs:
             with warned(store, "written"):
@@ -99,7 +99,7 @@ class Stream:
         self._call.end(jobs)
 
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
-        """Complete what the store can, and the others by saying that it cannot."""
+        """Complete jobs from the store, and the others with the error :class:`~tagframe.errors.NotStored`."""
         self._take_stored(jobs)
         for job in jobs:
             if job.completion is None:
@@ -107,12 +107,12 @@ class Stream:
         self._call.end(jobs)
 
     def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
-        """Complete what the store can."""
+        """Complete jobs from the store."""
         if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
             self._store = None
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
-        """See to it that every job ends, now or later."""
+        """Start the jobs, so that each ends, now or later."""
         with self._lock:
             if not self._open:  # left from another thread, as a task is that is cancelled
                 return
@@ -149,9 +149,9 @@ class Stream:
     # --- waiting --------------------------------------------------------------------------------------------------
 
     def take(self) -> Arrived:
-        """What has arrived since the last time; waits where nothing has. Empty where nothing is under way.
+        """The completions since the last call; waits if there are none. Empty if nothing is in progress.
 
-        A batch is waited for until it is whole, but never longer than a tenth of a second where some of it has arrived.
+        Waits until a batch is complete, but at most a tenth of a second if part of it has arrived.
         """
         while self._call.waiting:
             with contextlib.suppress(TimeoutError):
@@ -182,11 +182,11 @@ class Stream:
         return self._call.take()
 
     def arrived(self) -> Arrived:
-        """What has arrived since the last time; nothing is waited for."""
+        """The completions since the last call, without waiting."""
         return self._call.take()
 
     def complete(self, batch: Batch[T]) -> Completions[T]:
-        """All of one batch, in its prompts' order; the usage is the stream's."""
+        """All completions of one batch, in the order of its prompts; the usage is the stream's."""
         self.put(batch)
         completions: dict[int, Completion[T]] = {}
         while arrived := self.take():
@@ -202,7 +202,7 @@ class Stream:
         return Completions([completions[position] for position in range(len(batch.prompts))], self.usage())
 
     def usage(self) -> Usage:
-        """What the answers that have arrived cost so far."""
+        """The cost of the answers so far."""
         return self._call.usage()
 
     # --- leaving --------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Stream:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        """Stop what is under way, and say what became of the store; a stream is closed once."""
+        """Stop requests in flight, and warn if answers were not stored; a stream is closed once."""
         with self._lock:
             self._open = False
             sendings = self._sendings
@@ -263,7 +263,7 @@ class Stream:
 
 @contextlib.contextmanager
 def warned(store: ResponseStore, what: str) -> Iterator[None]:
-    """A block that ends with a warning where the store cannot be read, or written."""
+    """A block that ends with a warning if the store cannot be read or written."""
     try:
         yield
     except sqlite3.Error as error:
@@ -272,4 +272,4 @@ def warned(store: ResponseStore, what: str) -> Iterator[None]:
 
 def warn_of_store(trouble: str) -> None:
     """Warn that answers are not stored."""
-    warn(f"{trouble}; the run goes on, and its answers are not stored", StoreWarning)
+    warn(f"{trouble}; the run continues, but its answers are not stored", StoreWarning)

@@ -1,4 +1,4 @@
-"""What the two transports share: the reply, and what becomes of a response that is none."""
+"""Common to both transports: the reply, and the errors for unusable responses."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Reply:
 
     Attributes:
         text: never empty, unless the answer was cut off before it began.
-        truncated: whether the answer was cut off at its limit of tokens, and so is none.
+        truncated: whether the answer was cut off at its limit of tokens, and so cannot be used.
         unfinished: whether it was cut off inside the model's reasoning.
-        tokens_in: None where the server did not say.
+        tokens_in: None if the server did not give it.
         tokens_out: likewise.
-        limits: what the server said of its limits, or None.
+        limits: the server's own limits, or None.
     """
 
     text: str
@@ -59,10 +59,10 @@ class Reply:
 
 
 class Transport(Protocol):
-    """Sends one request; everything above it is alike for all providers.
+    """Sends one request; all code above it is the same for all providers.
 
     Attributes:
-        endpoint: what answers are stored under, beside the model's name; holds no secret.
+        endpoint: answers are stored under it and the model's name; contains no secret.
     """
 
     endpoint: str
@@ -71,16 +71,16 @@ class Transport(Protocol):
         """The answer.
 
         Raises:
-            LMRequestFailed: one of its kinds; its message holds no key.
+            LMRequestFailed: one of its subclasses; the message contains no key.
         """
 
 
 def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """The answer in a chat completion's body, trusting none of its types; ``headers`` are the response's.
+    """The answer in a chat completion's body; all types are checked; ``headers`` are the response's.
 
     Raises:
-        MalformedResponse: where there is no text to be had.
-        AnswerWithheld: where a content filter or a refusal withheld it, or its end.
+        MalformedResponse: there is no text in it.
+        AnswerWithheld: a content filter or a refusal withheld the answer, or its end.
     """
     try:
         choice = body["choices"][0]
@@ -114,10 +114,10 @@ def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> Reply:
 
 
 def read_vectors(body: Any, texts: int, headers: Mapping[str, str] | None = None) -> Reply:
-    """The vectors in an embedding response's body, as Base64 of float32 (rows, d), trusting none of its types.
+    """The vectors in an embedding response's body, as Base64 of float32 (rows, d); all types are checked.
 
     Raises:
-        MalformedResponse: where it has not one finite vector a text, all of one length.
+        MalformedResponse: it does not have one finite vector per text, all of one length.
     """
     try:
         rows = sorted(body["data"], key=lambda row: row["index"])
@@ -135,13 +135,13 @@ def read_vectors(body: Any, texts: int, headers: Mapping[str, str] | None = None
 
 
 def _is_reasoning(text: str) -> bool:
-    """Whether a text that was cut off had not come to its answer yet."""
+    """Whether a text was cut off before the answer began, inside the reasoning."""
     opened = _REASONING.match(text)
     return not text.strip() or (opened is not None and f"</{opened[1]}>" not in text)
 
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
-    """The error for a response with an error status; ``secrets`` are struck out of the server's message."""
+    """The error for a response with an error status; ``secrets`` are removed from the server's message."""
     for secret in secrets:
         message = message.replace(secret, "***")
     kind, way = LMRequestFailed, ""
@@ -156,7 +156,7 @@ def failure(status: int, message: str, headers: Mapping[str, str], secrets: tupl
     elif status == 409 or status >= 500:
         kind = ServerFailed
     elif status in (400, 413, 422) and _CONTEXT.search(message):
-        kind, way = ContextTooLong, "; shorten the cells, or take a model with a longer context"
+        kind, way = ContextTooLong, "; shorten the cells, or use a model with a longer context"
     fact = f"the server answered {status}: {shorten(message) or 'no reason given'}{way}"
     error = kind(fact, status, retry_after(headers) if kind.retryable else None)
     error.limits = limits_of(headers)

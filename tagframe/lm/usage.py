@@ -1,4 +1,4 @@
-"""What calls cost: one :class:`Usage` a row, a call and a process."""
+"""The cost of calls: a :class:`Usage` per row, per call and per process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CALLS_KEPT = 10_000
-"""How many calls :func:`usage` lists one by one; earlier ones stay in the total."""
+"""How many calls :func:`usage` lists; earlier ones still count in the total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,15 @@ class Usage:
     Attributes:
         rows: prompts asked.
         sent: requests sent, with retries, repairs and hedges.
-        deduplicated: prompts answered by an identical one of the same call, or of another that was under way.
+        deduplicated: prompts answered by an identical one of this call, or of another call in progress.
         stored: prompts answered from the response store.
         retried: requests sent again after a fault.
         repaired: requests sent again after a rejected answer.
         failed: prompts that ended with an error.
         tokens_in: tokens of the prompts, as the server counted them.
         tokens_out: tokens of the answers.
-        dollars: the price of those tokens; None where the model's price is unknown.
-        seconds: for a row the time of its requests, for a call the time on the clock.
+        dollars: the price of those tokens; None if the model's price is unknown.
+        seconds: for a row the time of its requests, for a call the wall-clock time.
     """
 
     rows: int = 0
@@ -68,7 +68,7 @@ FAILED_DUPLICATE = Usage(rows=1, deduplicated=1, failed=1)
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """The sum of usages; its dollars are None as soon as one of theirs is."""
+    """The sum of usages; its dollars are None if those of any usage are."""
     listed = list(usages)
     dollars: float | None = 0.0
     for one in listed:
@@ -89,7 +89,7 @@ class Ledger:
         self.total = Usage()
 
     def after_fork(self) -> None:
-        """Have a lock that no thread of the parent holds."""
+        """Make a new lock, in the child of a fork: a thread of the parent may hold the old one."""
         self._lock = threading.Lock()
 
     def record(self, description: str, model: str, usage: Usage) -> None:
@@ -99,7 +99,7 @@ class Ledger:
             self.total = total((self.total, usage))
 
     def frame(self) -> pd.DataFrame:
-        """A row a call, in the order in which they ended."""
+        """One row per call, in the order in which they ended."""
         import pandas as pd
 
         with self._lock:
@@ -115,10 +115,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def usage() -> pd.DataFrame:
-    """What the calls of this process cost so far: a row a call of :meth:`LM.complete`.
+    """The cost of this process's calls so far: one row per call of :meth:`LM.complete`.
 
-    Columns: ``call`` (the operator), ``model`` and the fields of :class:`Usage`; dollars are NaN where the price is
-    unknown. The newest 10,000 calls are listed; :func:`total_usage` sums all of them.
+    Columns: ``call`` (the operator), ``model`` and the fields of :class:`Usage`; dollars are NaN if the price is
+    unknown. The newest 10,000 calls are listed; :func:`total_usage` sums all calls.
     """
     return ledger.frame()
 

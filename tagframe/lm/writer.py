@@ -1,7 +1,7 @@
-"""How a response store is written: at once where that is quick, by a thread of its own where it must wait.
+"""Writes to a response store: at once if that is quick, in a background thread if it must wait.
 
-A commit costs some 60 µs and no fsync (WAL, ``synchronous=NORMAL``), less than waking a thread for it would. What can
-take long is left to the thread: waiting for another process's lock, checkpoints, and keeping the file small.
+A commit costs some 60 µs and no fsync (WAL, ``synchronous=NORMAL``), less than waking a thread. The thread does the
+work that can take long: waiting for another process's lock, checkpoints, and keeping the file small.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 Write: TypeAlias = tuple[str, tuple[Any, ...]]
 """A statement and its row."""
 Connect: TypeAlias = Callable[[float], sqlite3.Connection]
-"""Makes a connection in autocommit mode that waits so many seconds for a lock."""
+"""Makes a connection in autocommit mode that waits this many seconds for a lock."""
 
 LOCK_SECONDS = 30.0
 """How long the thread waits for another process's lock."""
@@ -24,7 +24,7 @@ _WRITES_BETWEEN_UPKEEPS = 1000
 
 
 class _Item(NamedTuple):
-    """Writes that were handed over together, then what to call."""
+    """Writes that belong together, and a function to call afterwards."""
 
     writes: Sequence[Write]
     then: Callable[[], None] | None = None
@@ -36,7 +36,7 @@ class Writer:
 
     Args:
         connect: see :data:`Connect`.
-        upkeep: called now and then from the thread with its connection.
+        upkeep: called from time to time in the thread, with its connection.
 
     Attributes:
         trouble: the error that ended all writing, or None.
@@ -54,7 +54,7 @@ class Writer:
         self._upkeep_due = False
 
     def write_now(self, writes: Sequence[Write]) -> bool:
-        """Commit at once; False, with nothing written, where another connection holds the lock."""
+        """Commit at once; False, with nothing written, if another connection holds the lock."""
         if self.trouble is not None:
             return False
         with self._lock:
@@ -72,12 +72,12 @@ class Writer:
         return True
 
     def write(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> None:
-        """Have the thread write; ``then`` is called from it when that is on disk, or never will be."""
+        """Queue writes for the thread; it calls ``then`` when they are on disk, or have failed."""
         with self._lock:
             self._enqueue(_Item(writes, then))
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was queued is on disk; False where that took longer than ``timeout`` seconds."""
+        """Wait until all queued writes are on disk; False if that took longer than ``timeout`` seconds."""
         if self._thread is None:
             return True
         done = threading.Event()
@@ -85,7 +85,7 @@ class Writer:
         return done.wait(timeout)
 
     def close(self) -> None:
-        """Write what is queued, end the thread, and close the connections."""
+        """Write the queue, end the thread, and close the connections."""
         with self._lock:
             if self._thread is not None:
                 self._queue.put(_Item((), last=True))
@@ -127,7 +127,7 @@ class Writer:
             connection.close()
 
     def _count(self, written: int) -> bool:
-        """Count writes; True where that makes an upkeep due."""
+        """Count writes; True if an upkeep is due."""
         self._since_upkeep += written
         if self._since_upkeep < _WRITES_BETWEEN_UPKEEPS:
             return False

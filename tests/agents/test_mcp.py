@@ -205,11 +205,11 @@ def test_a_source_that_cannot_be_opened_is_said_by_every_tool(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["{tmp}/nothing.sqlite"], "there is no file or folder"),
-        (["{demo}", "--ask"], "give a --budget"),
-        (["{demo}", "--to", "{tmp}/nowhere"], "a folder that is there"),
-        (["{tmp}", "--to", "{tmp}"], "no source is written to"),
-        (["{tmp}", "--to", "{tmp}/inside"], "no source is written to"),
+        (["{tmp}/nothing.sqlite"], "no file or folder"),
+        (["{demo}", "--ask"], "set a limit, such as --budget"),
+        (["{demo}", "--to", "{tmp}/nowhere"], "must be an existing folder"),
+        (["{tmp}", "--to", "{tmp}"], "sources are never written"),
+        (["{tmp}", "--to", "{tmp}/inside"], "sources are never written"),
     ],
 )
 def test_what_cannot_be_served_is_said_at_once(tmp_path: Path, arguments: list[str], says: str):
@@ -229,7 +229,7 @@ def test_a_model_is_asked_within_the_budget_only(server: Any):
             said = await refused(
                 client, "run_sql", {"sql": "SELECT title FROM films WHERE sem_filter('{title} is sad')"}
             )
-            assert "without a budget" in said
+            assert "no budget" in said
         async with serving(str(DEMO), "--ask", "--budget", "0", *account, OPENAI_API_KEY="none") as client:
             assert "budget" in await refused(client, "ask", {"question": "How many films are there?"})
 

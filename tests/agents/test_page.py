@@ -146,7 +146,7 @@ def test_of_hidden_columns_there_is_the_name_only(shop: Path):
     corpus.hide("customers.city", from_models=True)
     table = served.ask("table?id=shop.customers")[2]
     assert table["columns"][2] == {"name": "email", "hidden": "hidden"}
-    assert (table["columns"][1]["hidden"], table["columns"][1]["samples"]) == ("kept from models", [])
+    assert (table["columns"][1]["hidden"], table["columns"][1]["samples"]) == ("hidden from models", [])
     for path in ("table?id=shop.customers", "keys", "search?question=which+customer+lives+in+Porto"):
         assert not re.search(r"example\.org|Porto|Faro", str(served.ask(path)[2]))
 
@@ -159,7 +159,7 @@ def test_cells_that_are_no_text_are_sent(tmp_path: Path):
 
 def test_a_port_that_is_taken_is_named(shop: Path):
     port = int(Served(tf.open_corpus(shop)).base.rstrip("/").rpartition(":")[2])
-    with pytest.raises(InvalidArgument, match=f"port {port} cannot be had"):
+    with pytest.raises(InvalidArgument, match=f"port {port} is not available"):
         look_page.look(tf.open_corpus(shop), port)
 
 
@@ -193,14 +193,14 @@ def test_a_key_is_looked_at_and_told_with_the_mouse(shop: Path, browser: Any):
         tab.mouse.click(*middle)
         tab.wait_for_selector("#detail dl")
         assert tab.inner_text("#detail h2") == "shop.orders.customer_id → shop.customers.id"
-        assert "100% of the left values are on the right" in tab.inner_text("#detail dl")
+        assert "100% of the left values occur on the right" in tab.inner_text("#detail dl")
         tab.click("text=Forbid")
-        tab.wait_for_selector("text=You forbade it")
+        tab.wait_for_selector("text=You forbade this key")
         assert "not shop.orders.customer_id" in repr(tf.open_corpus(shop).keys)
         tab.click("text=Take back")
         tab.wait_for_selector("text=The source is not changed.")
         tab.click("text=Accept")
-        tab.wait_for_selector("text=You accepted it")
+        tab.wait_for_selector("text=You accepted this key")
         assert repr(tf.open_corpus(shop).keys).endswith("\n  shop.orders.customer_id = shop.customers.id")
 
 
@@ -256,7 +256,7 @@ def test_everything_is_done_with_the_keyboard(festival: tf.Corpus, browser: Any)
         tab.wait_for_selector("#detail dl")
         tab.keyboard.press("Tab")
         tab.keyboard.press("Space")
-        tab.wait_for_selector("text=You accepted it")
+        tab.wait_for_selector("text=You accepted this key")
         assert tab.evaluate("document.activeElement.dataset.say") == "accept"
     assert repr(festival.keys).startswith("keys told of this corpus:")
     festival.keys.forget(repr(festival.keys).splitlines()[1].strip())

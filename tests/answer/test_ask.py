@@ -317,7 +317,7 @@ def test_answer_as_json(live, festival):
 
 def test_an_answer_pickles(live, festival):
     answer, _ = ask(live, festival, "SELECT title FROM films")
-    with pytest.raises(FactUnknown, match="its pickle has no corpus"):
+    with pytest.raises(FactUnknown, match="a pickle has no corpus"):
         _ = pickle.loads(pickle.dumps(answer)).sources
     sources = answer.sources  # looked at once, they go along
     copied = pickle.loads(pickle.dumps(answer))

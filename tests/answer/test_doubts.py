@@ -39,31 +39,31 @@ def kinds(corpus, sql, found=None):
         ("SELECT DISTINCT c.name FROM member m JOIN club c ON c.club_id = m.club_id", []),
         (
             "SELECT name FROM club WHERE name = 'polo'",
-            [("value", "no cell of club.name is 'polo'"), ("empty", "the statement gives no rows")],
+            [("value", "no cell of club.name has the value 'polo'"), ("empty", "the statement gives no rows")],
         ),
-        ("SELECT count(*) FROM club WHERE name <> 'Pollo'", [("value", "no cell of club.name is 'Pollo'")]),
+        ("SELECT count(*) FROM club WHERE name <> 'Pollo'", [("value", "no cell of club.name has the value 'Pollo'")]),
         ("SELECT count(*) FROM club WHERE name = 'Polo' OR name = 'Pollo'", []),
         ("SELECT CASE WHEN name = 'Pollo' THEN 1 ELSE 0 END AS p FROM club", []),
-        ("SELECT max(wins) FROM coach WHERE wins > 9", [("empty", "the statement gives NULL only")]),
+        ("SELECT max(wins) FROM coach WHERE wins > 9", [("empty", "the statement gives only NULL")]),
         (
             "SELECT club.name, coach.coach FROM club JOIN coach USING (coach_id)",
-            [("reading", "rows of club that match none are left out; with them there would be 3 rows for 2")],
+            [("reading", "rows of club without a match are left out; with them, there would be 3 rows instead of 2")],
         ),
         (
             "SELECT c.name, count(*) FROM member m JOIN club c ON m.club_id = c.club_id GROUP BY c.name",
-            [("reading", "rows of club that match none are left out; with them there would be 3 rows for 2")],
+            [("reading", "rows of club without a match are left out; with them, there would be 3 rows instead of 2")],
         ),
         (
             "SELECT m.town FROM member m JOIN club c ON m.club_id = c.club_id WHERE c.name = 'Dressage'",
-            [("reading", "the 2 rows repeat themselves; each once, there are 1")],
+            [("reading", "the 2 rows contain duplicates (1 distinct)")],
         ),
         (
             "SELECT count(m.town) AS n FROM member m JOIN club c ON m.club_id = c.club_id",
-            [("reading", "what is counted repeats itself; by count(DISTINCT m.town) it would be 2 for 4")],
+            [("reading", "duplicates are counted; with count(DISTINCT m.town), it would be 2 instead of 4")],
         ),
         (
             "SELECT coach FROM coach ORDER BY wins DESC LIMIT 1",
-            [("reading", "1 further row is equal to the last of the 1 in what the order goes by")],
+            [("reading", "1 further row ties with row 1 in ORDER BY")],
         ),
         ("SELECT wins FROM coach ORDER BY wins DESC LIMIT 1", []),
         ("SELECT coach FROM coach ORDER BY wins DESC, coach LIMIT 1", []),
@@ -77,8 +77,8 @@ def test_a_statement_is_doubted_for_what_can_be_looked_up(clubs, sql, doubts):
 def test_a_join_by_no_key_is_doubted(clubs):
     assert kinds(clubs, "SELECT 1 AS n FROM club, coach WHERE club_id = wins")[0] == (
         "join",
-        "frames.club.club_id = frames.coach.wins is a key at 0%, "
-        "and frames.club.coach_id = frames.coach.coach_id at 95%",
+        "low-confidence key frames.club.club_id = frames.coach.wins (0%); "
+        "likelier: frames.club.coach_id = frames.coach.coach_id (95%)",
     )
 
 
@@ -113,8 +113,8 @@ def test_tables_and_databases_that_may_be_meant_are_named(two):
     assert kinds(two, sql, sure) == []
     rival = found(two, **{"riding.club": 0.4, "chess.club": 0.6, "riding.member": 0.7})
     assert kinds(two, sql, rival) == [
-        ("table", "riding.member (70%) is not read, riding.club (40%) is"),
-        ("database", "another database may be meant: chess.club (60%)"),
+        ("table", "riding.member (70% likely) is not read, but riding.club (40%) is"),
+        ("database", "another database may be meant: chess.club (60% likely)"),
     ]
 
 
@@ -178,7 +178,7 @@ def test_confidence_is_of_the_tables_that_were_found(live, clubs):
     live.answers = Model("SELECT name FROM club")
     answer = tf.ask("Which names have the clubs?", clubs, k=2)
     assert 0 < answer.confidence < 1
-    assert f"(these tables at {answer.confidence:.0%})" in repr(answer)
+    assert f"(right tables: {answer.confidence:.0%} likely)" in repr(answer)
     assert answer.to_dict()["confidence"] == round(answer.confidence, 4)
 
 

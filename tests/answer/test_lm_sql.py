@@ -409,7 +409,7 @@ def test_an_unknown_or_hidden_column_in_braces_is_named(corpus, lm):
 @pytest.mark.slow
 def test_more_values_than_may_be_asked_about_are_refused_before_any_is(lm):
     many = pd.DataFrame({"id": np.arange(60_000)})
-    with pytest.raises(SQLFailed, match="would be asked of more than 50,000 distinct values"):
+    with pytest.raises(SQLFailed, match="would be asked about more than 50,000 distinct values"):
         run(tf.open_corpus({"many": many}), "SELECT count(*) FROM many WHERE sem_filter('{id} x')")
     assert lm.batches == []
 
@@ -507,7 +507,9 @@ FEW = tf.answer.SQLLimits(rows=500)
 def test_a_result_of_too_many_rows_is_refused_before_all_is_paid(lm, sql, asked):
     corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
     lm.answer = lambda message: str("is bad" not in message)
-    with pytest.raises(SQLFailed, match=r"would give about 2,000 rows, of 500 at most.*SQLLimits\(rows=…\)"):
+    with pytest.raises(
+        SQLFailed, match=r"would give about 2,000 rows, and at most 500 are allowed.*SQLLimits\(rows=…\)"
+    ):
         run(corpus, sql, limits=FEW)
     assert len(lm.asked) == asked
 

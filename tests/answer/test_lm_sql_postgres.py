@@ -350,7 +350,7 @@ def test_hostile_cells_and_answers_are_values_and_no_sql(database, cell, rows_pe
 
 def test_more_values_than_may_be_asked_about_are_refused_before_any_is(cinema, lm, monkeypatch):
     monkeypatch.setattr(staging, "MOST_VALUES", 20)
-    with pytest.raises(SQLFailed, match="would be asked of more than 20 distinct values"):
+    with pytest.raises(SQLFailed, match="would be asked about more than 20 distinct values"):
         run(cinema, "SELECT count(*) FROM film WHERE sem_filter('true of {id}')")
     assert lm.batches == []
 

@@ -151,7 +151,7 @@ def test_hidden_columns_are_in_no_vector(towns, tmp_path):
 
 @pytest.mark.parametrize("frame", [pd.DataFrame({"x": []}), pd.DataFrame({"x": [None, None]})])
 def test_tables_that_say_nothing_are_named(frame):
-    with pytest.raises(EmptyCorpus, match=r"no row to search in frames\.a"):
+    with pytest.raises(EmptyCorpus, match=r"no rows to search in frames\.a"):
         tf.rag(tf.open_corpus({"a": frame}), embedder=Letters()).exec("x")
 
 

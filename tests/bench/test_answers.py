@@ -200,7 +200,7 @@ def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
     rows, said = asked()
     assert {name: row["rows"] for name, row in rows.items()} == counts
     assert all(row["left_out"] == 0 for row in rows.values())
-    assert f"california_schools: the vectors of {counts['california_schools']:,} rows are read, or made" in said
+    assert f"california_schools: reading the vectors of {counts['california_schools']:,} rows" in said
     bounded, said = asked("--rows", "2")
     assert all(row["rows"] + row["left_out"] == counts[name] for name, row in bounded.items())
     assert bounded["california_schools"]["left_out"] > 0

@@ -35,7 +35,7 @@ def test_databases_are_laid_out_wherever_they_lie_in_the_download(tmp_path):
     assert "clubs: 2 tables\n" in result.output
     assert "shops: 1 tables, but shop has 4 rows, not 1" in result.output
     assert (tmp_path / "bird" / "shops" / "shops.sqlite").is_file()
-    assert run(tmp_path / "bird", "--from", tmp_path / "bird").output.count("is there already") == 2
+    assert run(tmp_path / "bird", "--from", tmp_path / "bird").output.count("exists already") == 2
 
 
 def test_a_zip_file_in_a_zip_file_is_unpacked(tmp_path):
@@ -55,8 +55,8 @@ def test_a_database_without_its_rows_is_left_out(tmp_path):
     database(tmp_path / "down" / "shops.sqlite", {})
     result = run(tmp_path / "bird", "--from", tmp_path / "down")
     assert result.exit_code == 1
-    assert "clubs: left out, for these tables are missing or empty: member" in result.output
-    assert "shops: left out, for these tables are missing or empty: shop" in result.output
+    assert "clubs: left out, because these tables are missing or empty: member" in result.output
+    assert "shops: left out, because these tables are missing or empty: shop" in result.output
     assert not (tmp_path / "bird").exists()
 
 
@@ -65,6 +65,6 @@ def test_what_is_no_database_is_named(tmp_path, content):
     (tmp_path / "clubs.sqlite").write_bytes(content or b"\0" * 100)
     result = run(tmp_path / "bird", "--from", tmp_path)
     assert result.exit_code == 1
-    assert "is no SQLite database" in result.output
+    assert "is not a SQLite database" in result.output
     result = run(tmp_path / "bird", "--from", tmp_path / "clubs.sqlite")
     assert "neither a folder nor a zip file" in result.output

@@ -153,7 +153,7 @@ def test_another_programs_database_is_refused(server: Server, lm: LM, tmp_path: 
         bank.execute("CREATE TABLE clients (id INTEGER)")
     bank.close()
     before = path.read_bytes()
-    with pytest.raises(NotAStore, match="no response store"):
+    with pytest.raises(NotAStore, match="not a response store"):
         lm.using(store=path).complete(ROWS[:1])
     assert server.count == 0
     assert path.read_bytes() == before
@@ -166,7 +166,7 @@ def test_a_store_of_another_version_is_refused(lm: LM, tmp_path: Path, version: 
         other.execute("CREATE TABLE answers (id INTEGER)")
         other.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         other.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(NotAStore, match=rf"version {version}.*{way}, or to begin anew"):
+    with pytest.raises(NotAStore, match=rf"version {version}.*{way}, or give another path"):
         lm.using(store=path).complete(ROWS[:1])
 
 

@@ -158,7 +158,7 @@ def test_a_warehouse_has_a_table_for_each_family(tmp_path):
 
 def test_other_wordings_of_the_questions(tmp_path):
     folder = jar_folder(tmp_path / "mini")
-    with pytest.raises(click.ClickException, match="no other wording"):
+    with pytest.raises(click.ClickException, match="no second wording"):
         read_dataset(folder, synonyms=True)
     entries = json.loads((folder / "dev.json").read_text())
     entries[1]["synonyms"] = "s' "

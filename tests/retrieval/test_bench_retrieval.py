@@ -94,7 +94,7 @@ def test_relevance_from_elsewhere_decides(folder):
     assert report["all"]["1"]["R"] == 0.0
     (folder / "coarse.json").write_text(json.dumps([{"d.bird": 1.0}, {}]))
     outcome = CliRunner().invoke(command, ["--data", str(folder), "--coarse", str(folder / "coarse.json")])
-    assert "names 'd.bird', which is no table" in outcome.output
+    assert "names 'd.bird', which is not a table" in outcome.output
 
 
 def test_hallucinated_schemas_are_what_crush_covers(folder):
@@ -161,10 +161,10 @@ def test_other_questions_are_learned_with_their_sql(folder):
     assert set(result["all"]["2"]) == {"P", "R", "F1", "CR", "exact", "connected"}
     assert result["auto"]["R"] > 0
     outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense", "--learn", "4"])
-    assert "--learn is for --method auto" in outcome.output
+    assert "--learn needs --method auto" in outcome.output
     shuffled, _ = run(folder, "-k", "2", "--learn", "4", "--shuffled")
     assert shuffled["shuffled"]
-    assert "--shuffled is for --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output
+    assert "--shuffled needs --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_descriptions_are_searched(cryptic, names):
     assert report["all"]["2"]["R"] == 100
     assert "0 tables and 2 columns" in outcome.output
     arguments = ["--data", str(cryptic), "--hide-database", "--describe", str(told)]
-    assert "no place for --hide-database" in CliRunner().invoke(command, arguments).output
+    assert "cannot be used with --hide-database" in CliRunner().invoke(command, arguments).output
 
 
 def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):

@@ -1,4 +1,4 @@
-"""The cases of ``tag_bench speed operators``: a function each for either side, and a line in :data:`CASES`."""
+"""The cases of ``tag_bench speed operators``: each has a function per side, and an entry in :data:`CASES`."""
 
 from tag_bench.speed.cases.aggregate import AGG_5K
 from tag_bench.speed.cases.cascade import CASCADE

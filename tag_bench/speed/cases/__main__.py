@@ -1,4 +1,4 @@
-"""One run of one side of a case of ``tag_bench speed operators``, in a process of its own that prints its figures."""
+"""One run of one side of a case of ``tag_bench speed operators``, in a separate process that prints its figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _get(url: str, what: str) -> dict[str, Any]:
 
 
 def run(side: str, case: Case, url: str) -> dict[str, float]:
-    """The figures of one run; with few requests also the time beyond what the server takes for its rounds."""
+    """The figures of one run; with few requests also the time without the server's share."""
     setup = case.ours if side == "ours" else case.peer
     assert setup is not None
     measured = setup(url)

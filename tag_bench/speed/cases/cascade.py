@@ -1,4 +1,4 @@
-"""10,000 rows judged by a cascade: a proxy of AUC 0.9, a fifth of the rows true, recall and precision of 0.9."""
+"""10,000 rows judged by a cascade: the proxy's AUC is 0.9, a fifth of the rows are true, the targets are 0.9."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagframe.operators.proxy_rows import Targets
 ROWS, PREVALENCE = 10_000, 0.2
 TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)
 SIMULATED = 400
-"""Runs behind ``miss_rate``; ``tag_bench cascade`` has more, and other proxies."""
+"""The number of runs for ``miss_rate``; ``tag_bench cascade`` makes more, with other proxies."""
 CLAIM = "{parcel} is late"
 _NUMBER = re.compile(r"Parcel (\d+) of")
 

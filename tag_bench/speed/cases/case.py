@@ -1,4 +1,4 @@
-"""What a case of ``tag_bench speed operators`` is, and how its sides are set up."""
+"""The cases of ``tag_bench speed operators``, and the setup of their sides."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 from tag_bench.server import Request
 
 IN_FLIGHT = 64
-"""Requests under way at most, on every side."""
+"""The most requests in flight, on every side."""
 
 Measured: TypeAlias = Callable[[], Mapping[str, float] | None]
-"""What is timed; gives further figures of its own, or ones that replace those of the harness."""
+"""The timed function; may give further figures, also instead of those of the harness."""
 Setup: TypeAlias = Callable[[str], Measured]
-"""Gets ready, given the server's URL: imports, settings, data, and a call to warm up. None of it is measured."""
+"""The preparation for a server's URL: imports, settings, data, and a warm-up call. It is not measured."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Case:
     Attributes:
         name: as in the output.
         ours: this library's side.
-        answer: what the server says; a function at the top of a module, which the server imports by its name.
-        peer: LOTUS's side, where it can do the same.
+        answer: gives the server's answers; a module-level function, because the server imports it by its name.
+        peer: LOTUS's side, if it can do the same.
         latency: of the server, seconds.
-        repeats: at least.
-        rows: that are asked about, where each is; None where not.
+        repeats: the lowest number of repeats.
+        rows: the number of rows, if each is asked about; else None.
     """
 
     name: str
@@ -55,7 +55,7 @@ def tagframe_on(url: str, **settings: Any) -> None:
 
 
 def lotus_on(url: str) -> None:
-    """Set LOTUS up to ask the server; its cache is off, as by default."""
+    """Set LOTUS up to ask the server; its cache is off, as it is by default."""
     import lotus
 
     model = lotus.models.LM("openai/test", api_base=url, api_key="none", max_batch_size=IN_FLIGHT)
@@ -63,6 +63,6 @@ def lotus_on(url: str) -> None:
 
 
 def prompt_text(request: Request) -> str:
-    """The last message, whose parts (as LOTUS sends them) are put together."""
+    """The last message; its parts (LOTUS sends several) are joined."""
     content = request.messages[-1]["content"]
     return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)

@@ -1,4 +1,4 @@
-"""Short rows judged several at a time, and five rows found among two thousand of which half are true."""
+"""Short rows judged several at a time, and a search for five true rows among two thousand (half are true)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NUMBER = re.compile(r"(?:^(\d+) .*)?Review (\d+):", re.MULTILINE)
 
 
 def is_praise(number: int) -> bool:
-    """Half of the reviews, and not every second one."""
+    """Whether a review is true: half of them, in no regular order."""
     return number * 7_919 % 997 % 2 == 0
 
 
 def answer(request: Request) -> str:
-    """The truth about one row, or about each of a pack by its number; as a score where that is asked for."""
+    """The truth about one row, or about each row of a pack by its number; as a score if requested."""
     scores = "Score" in str(request.messages[0]["content"]) or MAPPED in str(request.messages)
     said = [
         (position, str(float(is_praise(int(number))) if scores else is_praise(int(number))))
@@ -51,7 +51,7 @@ def ours_packed(url: str) -> Measured:
 
 
 def peer_singly(url: str) -> Measured:
-    """LOTUS's ``df.sem_filter``, which asks of one row at a time."""
+    """LOTUS's ``df.sem_filter``, which asks about one row at a time."""
     import pandas as pd
 
     lotus_on(url)
@@ -84,7 +84,7 @@ def ours_scored(url: str) -> Measured:
 
 
 def peer_mapped(url: str) -> Measured:
-    """LOTUS's ``df.sem_map``: it has no scores, and asks of one row at a time."""
+    """LOTUS's ``df.sem_map``: it has no scores, and asks about one row at a time."""
     import pandas as pd
 
     lotus_on(url)

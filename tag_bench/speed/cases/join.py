@@ -1,4 +1,4 @@
-"""Two frames of 256 rows, 128 distinct texts each, joined by a claim that a label of each side carries."""
+"""Two frames of 256 rows, with 128 distinct texts each, joined by a claim that a label on each side can decide."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAN = {
 
 
 def mood(number: int) -> str:
-    """The sentiment of a text; it does not stand in it."""
+    """The sentiment of a text, which cannot be seen in the text."""
     return _MOODS[(number * 7 + number // 5) % 3]
 
 
@@ -39,7 +39,7 @@ def _texts(kind: str, start: int) -> list[str]:
 
 
 def _exactness(pairs: int) -> dict[str, float]:
-    """Whether as many rows were joined as truly go together; the server answers truly, so that none is wrong."""
+    """Whether the number of joined rows is right; since the server's answers are true, no row is wrong."""
     left = [mood(number % DISTINCT) for number in range(ROWS)]
     right = [mood(1_000 + number % DISTINCT) for number in range(ROWS)]
     return {"exact": float(pairs == sum(one == other for one in left for other in right))}

@@ -1,4 +1,4 @@
-"""The top 10 of 1,000 rows by a model that answers truly."""
+"""The top 10 of 1,000 rows, by a model whose answers are true."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROW = re.compile(r"Letter (\d+) of")
 
 
 def rank(number: int) -> int:
-    """How moving a letter is: as good as random, and not by its number."""
+    """How moving a letter is: pseudo-random, independent of its number."""
     return zlib.crc32(b"letter %d" % number)
 
 
@@ -36,7 +36,7 @@ def _texts() -> list[str]:
 
 
 def _share_of_the_best(texts: list[str]) -> dict[str, float]:
-    """How many of the true first K were found, and whether they stand in the true order."""
+    """How many of the true first K were found, and whether their order is true."""
     found = [int(match[1]) for text in texts if (match := _ROW.search(text))]
     best = sorted(range(ROWS), key=rank, reverse=True)[:K]
     return {"overlap": len(set(found) & set(best)) / K, "exact": float(found == best)}

@@ -1,4 +1,4 @@
-"""The cases of ``tag_bench speed sources``: a file for each kind of source, a line for each case in :data:`CASES`."""
+"""The cases of ``tag_bench speed sources``: one file per kind of source, one entry per case in :data:`CASES`."""
 
 from tag_bench.speed.source_cases.batches import BATCHES
 from tag_bench.speed.source_cases.case import Figures, SourceCase

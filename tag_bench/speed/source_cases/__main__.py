@@ -1,4 +1,4 @@
-"""One step of a case of ``tag_bench speed sources``, in a process of its own that prints its figures."""
+"""One step of a case of ``tag_bench speed sources``, in a separate process that prints its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that no frame holds at once: an operator over a Parquet folder, a batch at a time."""
+"""More rows than fit into one frame: an operator over a Parquet folder, one batch at a time."""
 
 from __future__ import annotations
 

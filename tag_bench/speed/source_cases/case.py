@@ -1,4 +1,4 @@
-"""What a case of ``tag_bench speed sources`` is."""
+"""The cases of ``tag_bench speed sources``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Figures = dict[str, float]
-"""By name, the unit in the name: ``seconds``, ``peak_mb``, ``bytes``, ``ratio``, …."""
+"""Figures by name; the name contains the unit: ``seconds``, ``peak_mb``, ``bytes``, ``ratio``, …."""
 
 
 @dataclass(frozen=True)
 class SourceCase:
-    """Work over tables that stay where they are.
+    """Work over tables that stay in their source.
 
     Attributes:
-        name: as ``--case`` takes it.
-        source: makes the tables, not measured: from an empty folder that the case may use, and from a share of the
-            sizes that the issue names (1 for all), to what a step is told of where they are (a path, a URL).
-        steps: by name, in this order, each in a fresh process that shares the folder with the others: from the source
-            and the folder to figures. The runner adds ``peak_mb``, what the process took beyond what it began with.
+        name: for ``--case``.
+        source: makes the tables (not measured), from an empty folder for the case and a scale (1 for the full sizes);
+            gives their location for the steps (a path, a URL).
+        steps: by name, in this order. Each runs in a new process, in the same folder, and gives figures from the
+            location and the folder. The runner adds ``peak_mb``, the memory above that at the start of the process.
     """
 
     name: str

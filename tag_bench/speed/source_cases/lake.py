@@ -1,4 +1,4 @@
-"""Parquet files that are not loaded: a fact of 50 million rows and two tables that it names."""
+"""Parquet files that are not loaded: a fact of 50 million rows, and two tables that it references."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tag_bench.speed.source_cases.case import Figures, SourceCase
 
 ROWS, CUSTOMERS, PRODUCTS, FILES = 50_000_000, 1_000_000, 50_000, 10
 PASSING = 7
-"""Of 100 regions the one that is asked for: 1 % of the customers, and of their orders."""
+"""The selected region, one of 100: 1 % of the customers, and of their orders."""
 
 TABLES = ["orders", "customers", "products"]
 SQL = """
@@ -78,7 +78,7 @@ def _merge(source: str, folder: Path) -> Figures:
 
 
 def _sql(source: str, folder: Path) -> Figures:
-    """What DuckDB takes for the same rows, by hand."""
+    """The cost of a hand-written DuckDB query for the same rows."""
     import duckdb
 
     connection = duckdb.connect(config={"threads": 2})

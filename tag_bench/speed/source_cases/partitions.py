@@ -1,4 +1,4 @@
-"""A frame in partitions that no one process holds: an operator over Dask, with a worker that is killed and without."""
+"""A partitioned frame that no single process holds: an operator over Dask, with and without a killed worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS, PARTITIONS = 5_000_000, 50
 
 
 def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
-    """Kill the worker that comes first to a partition in the middle."""
+    """Kill the first worker that gets a partition in the middle."""
     if len(frame) and int(frame["id"].iloc[0]) and not os.path.exists(marker):
         Path(marker).touch()
         os.kill(os.getpid(), signal.SIGKILL)

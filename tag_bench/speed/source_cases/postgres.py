@@ -1,7 +1,7 @@
-"""PostgreSQL: a schema of thousands of tables, a large fact with dimensions, and a million rows that all travel.
+"""PostgreSQL: a schema of thousands of tables, a large fact with dimensions, and the transfer of a million rows.
 
-The server is of the command's own (:mod:`tag_bench.postgres_server`). Each side runs on a connection that is open
-already; a bare query is run before, as both drivers load their libraries with their first one.
+The command starts its own server (:mod:`tag_bench.postgres_server`). Each side uses an open connection, after a
+warm-up query, because both drivers load their libraries with their first query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _database(*scripts: str) -> Iterator[str]:
         with psycopg.connect(server.url(), autocommit=True) as owner:
             for script in scripts:
                 owner.execute(script)
-        # In a session of its own: the server counts what one has written when it ends.
+        # In a separate session: the server updates its counts of written rows when a session ends.
         with psycopg.connect(server.url(), autocommit=True) as owner:
             owner.execute("VACUUM ANALYZE")
         yield server.url()
@@ -117,7 +117,7 @@ def _found(url: str) -> Any:
 
 
 def _beside(url: str, merged: Callable[[Any], Any], sql: str) -> Figures:
-    """Ours, beside a statement by hand that ADBC brings as a frame; the median of both, which alternate."""
+    """Our merge, compared with a hand-written statement over ADBC; the medians of alternating runs."""
     import adbc_driver_postgresql.dbapi as adbc
 
     found = _found(url)
@@ -149,7 +149,7 @@ def _beside(url: str, merged: Callable[[Any], Any], sql: str) -> Figures:
 
 
 def _received() -> int:
-    """Bytes that this machine's loopback has carried; 0 where the system does not tell."""
+    """Bytes transferred over this machine's loopback; 0 if the system does not report them."""
     try:
         lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Parquet folders of reviews, of which few differ: what operators are measured on where no frame holds all rows."""
+"""Parquet folders of reviews with few distinct texts, for operators over more rows than fit into one frame."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 DISTINCT = 2_000
-"""Texts that differ."""
+"""The number of distinct texts."""
 
 
 def reviews(rows: int, files: int) -> Callable[[Path, float], AbstractContextManager[str]]:
-    """The source of a case: so many reviews of 80 bytes in so many files, beside a number of their own."""
+    """The source of a case: reviews of 80 bytes with a unique number, in several files."""
 
     @contextmanager
     def source(folder: Path, scale: float) -> Iterator[str]:

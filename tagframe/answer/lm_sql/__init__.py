@@ -1,7 +1,7 @@
-"""LM functions in SQL: a statement that calls a model is run in stages, and each stage asks for distinct values only.
+"""LM functions in SQL: a statement that calls a model is run in stages; each stage asks only about distinct values.
 
-``calls`` finds the functions of a statement, ``checks`` refuses what cannot be staged, ``blocks`` takes a query block
-apart, ``asked_values`` asks the model and keeps its answers, ``staging`` runs the statement.
+``calls`` finds the functions of a statement, ``checks`` refuses statements that cannot be staged, ``blocks`` takes a
+query block apart, ``asked_values`` asks the model and keeps its answers, ``staging`` runs the statement.
 """
 
 from tagframe.answer.lm_sql.asked_values import StageReport

@@ -1,4 +1,4 @@
-"""What a model says of the distinct values that a function is called with, kept to be looked up by a statement."""
+"""The model's answers about the distinct arguments of an LM function, kept for lookup by a statement."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _SUFFIX = f"_{OWN}answer"
 
 @dataclass(frozen=True, repr=False)
 class StageReport(Shown):
-    """What one LM function of a statement asked.
+    """The calls of one LM function of a statement.
 
     Attributes:
         call: the function, as written.
-        values: distinct values that it was called with, or groups of ``sem_agg``.
-        null: of which nothing was there to ask about.
-        unsure: of which the model could not tell: NULL in the statement.
-        failed: without an answer: NULL too, where ``on_error`` lets them be.
-        remarks: sentences on how it was asked, as of values that were asked several in a prompt, and audited.
+        values: the number of distinct values that it was called with, or of groups for ``sem_agg``.
+        null: how many of them were empty, so that nothing was asked.
+        unsure: how many the model could not judge: NULL in the statement.
+        failed: how many have no answer: also NULL, if ``on_error`` allows it.
+        remarks: sentences on how it was asked, for example on the audit of packed prompts.
     """
 
     call: str
@@ -54,14 +54,14 @@ class StageReport(Shown):
 
 @dataclass(eq=False)
 class Values:
-    """The answers to one call (and to those that are the same), by the values that it was called with.
+    """The answers to one call (and to identical calls), by its arguments.
 
     Attributes:
         call: the first of them.
         name: of the table of answers in the statement.
         columns: SQL of the values in the block, the key of a group for an aggregate.
-        on_error: what a value without an answer does.
-        rows_per_call: values in one prompt; once audited, of the size that the audit found.
+        on_error: what happens to a value without an answer.
+        rows_per_call: values in one prompt; after an audit, the number that the audit chose.
     """
 
     call: Call
@@ -76,14 +76,14 @@ class Values:
     shared: dict[str, str] = field(default_factory=dict)
 
     def key(self) -> exp.Expr:
-        """The values as one text, which tells apart what SQL tells apart: 1 from '1', NULL from ''."""
+        """The values as one text that distinguishes what SQL distinguishes: 1 from '1', NULL from ''."""
         return self.call.spoken.key(self.columns)
 
     def ask(self, arguments: pd.DataFrame) -> Step[None]:
-        """Ask of these values, once.
+        """Ask about these values, once each.
 
         Args:
-            arguments: a row a value (or a row of a group): its key, then the columns of the call by their labels.
+            arguments: one row per value (or per row of a group): its key, then the columns of the call by their labels.
 
         Raises:
             RowsFailed: with ``on_error="raise"``, some have no answer.
@@ -131,29 +131,29 @@ class Values:
         self.outcomes.update(kinds)
 
     def share(self, alike: Mapping[str, str]) -> None:
-        """Have keys the answers of others, which are of the same group."""
+        """Give keys the answers of other keys of the same group."""
         self.shared = {key: other for key, other in alike.items() if key != other and other in self.answers}
 
     def lookup(self) -> exp.Expr:
-        """The answer for a row of the block, in place of the call."""
+        """SQL for the answer of a row of the block, in place of the call."""
         found = self.call.spoken.lookup(self.name, self.key(), self.call.kind)
         return exp.Anonymous(this="max", expressions=[found]) if self.call.function.aggregates else found
 
     def was_asked(self) -> exp.Expr:
-        """That there is an answer for a row."""
+        """SQL for: there is an answer for the row."""
         return self.call.spoken.was_asked(self.name, self.key())
 
     def has_not_failed(self) -> exp.Expr:
-        """That the answer for a row is not missing."""
+        """SQL for: the answer for the row is not missing."""
         return self.call.spoken.has_not_failed(self.name, self.key())
 
     def table(self) -> Any:
-        """The answers, to be brought along by the statement."""
+        """The answers as a table to add to the statement."""
         answers = {**self.answers, **{key: self.answers[other] for key, other in self.shared.items()}}
         return self.call.spoken.table(answers, self.failed, self.call.kind)
 
     def report(self) -> StageReport:
-        """What was asked."""
+        """The report of the calls."""
         null, unsure, failed = (self.outcomes[kind] for kind in ("null", "unsure", "failed"))
         remarks = tuple(dict.fromkeys(self.remarks))
         return StageReport(str(self.call), len(self.answers), null, unsure, failed, remarks)

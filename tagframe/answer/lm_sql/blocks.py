@@ -1,4 +1,4 @@
-"""A query block with LM functions, taken apart: its conditions, and statements for what functions are called with."""
+"""A query block with LM functions, taken apart: its conditions, and statements that give the functions' arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARGUMENT = f"{OWN}argument_"
 
 
 def blocks_with_calls(tree: exp.Expr) -> list[exp.Select]:
-    """The query blocks in which calls stand, each after those that it reads: WITH first, then what is inside."""
+    """The query blocks that contain calls, each after the blocks that it reads: first WITH, then inner blocks."""
     found: list[exp.Select] = []
 
     def visit(node: exp.Expr) -> None:
@@ -33,11 +33,11 @@ def blocks_with_calls(tree: exp.Expr) -> list[exp.Select]:
 
 @dataclass
 class Pending:
-    """A condition of a block that calls a function and is not answered yet.
+    """A condition of a block that calls a function and has no answers yet.
 
     Attributes:
         condition: of WHERE, or of the ON of an inner join.
-        join: whose ON it is; None for WHERE.
+        join: the join of the ON; None for WHERE.
     """
 
     condition: exp.Expr
@@ -46,12 +46,12 @@ class Pending:
 
 @dataclass
 class Block:
-    """A block in the course of being staged: conditions with calls are taken out, and put back once answered.
+    """A block during staging: conditions with calls are removed, and put back after they are answered.
 
     Attributes:
         select: the block, in its statement.
         spoken: the dialect of the statement.
-        pending: conditions that are taken out.
+        pending: the removed conditions.
         answered: those of them whose calls have been answered.
     """
 
@@ -63,7 +63,7 @@ class Block:
     def __post_init__(self) -> None:
         joins: list[exp.Join] = self.select.args.get("joins") or []
         self.joins_lose = any(join.side in ("RIGHT", "FULL") for join in joins)
-        """Whether a join keeps rows that conditions of other joins do not: then ON is not WHERE."""
+        """Whether there is an outer join, for which a condition in ON differs from one in WHERE."""
         where = self.select.args.get("where")
         plain = [part for part in conjuncts(where) if not calls_in(part)]
         self.pending += [Pending(part.pop()) for part in conjuncts(where) if calls_in(part)]
@@ -78,7 +78,7 @@ class Block:
 
     @property
     def outer_conditions(self) -> list[tuple[int, exp.Expr]]:
-        """The conditions of joins that keep rows without a partner: (position of the join, its ON), where they call."""
+        """The ON conditions of outer joins that contain calls: (position of the join, its ON)."""
         joins: list[exp.Join] = self.select.args.get("joins") or []
         return [
             (position, join.args["on"])
@@ -87,7 +87,7 @@ class Block:
         ]
 
     def put_back(self) -> None:
-        """Give the block all its conditions again."""
+        """Put all removed conditions back into the block."""
         where = [*conjuncts(self.select.args.get("where"))]
         where += [part.condition for part in self.answered if part.join is None]
         self.select.set("where", _where([part.pop() if part.parent else part for part in where]))
@@ -109,14 +109,14 @@ class Block:
         ordered: bool = False,
         in_order: bool = False,
     ) -> exp.Select:
-        """The rows of the block that conditions leave so far, with a key and the columns of each of several calls.
+        """The rows of the block that the conditions leave so far, with a key and the columns of several calls.
 
         Args:
-            columns: for each call those that it is called with.
+            columns: for each call, its argument columns.
             more: further conditions.
-            joins: how many joins, without WHERE; all of them, with it, where None.
-            ordered: whether ORDER BY and LIMIT hold too.
-            in_order: whether ORDER BY does.
+            joins: use only this many joins, and no WHERE; None for all joins and WHERE.
+            ordered: whether to apply ORDER BY and LIMIT.
+            in_order: whether to apply ORDER BY.
         """
         select = self.select
         shown = _shown(columns, self.spoken)
@@ -146,13 +146,14 @@ class Block:
         return built.limit(needed(select), copy=False) if ordered else built
 
     def groups(self, columns: Sequence[exp.Expr], *, ordered: bool = False) -> exp.Select:
-        """The groups of the block that HAVING leaves so far, with the keys of these columns in each, as a list of JSON.
+        """The groups of the block that HAVING leaves so far, each with the keys of these columns as a JSON list.
 
-        There may be several: a group is of values that compare alike, as 'Ann' and 'ann' may, or 1 and 1.0.
+        A group may have several keys, since its values are only equal in SQL's comparison, as 'Ann' and 'ann' may be,
+        or 1 and 1.0.
 
         Args:
             columns: of the keys of the groups.
-            ordered: whether ORDER BY and LIMIT hold too.
+            ordered: whether to apply ORDER BY and LIMIT.
         """
         built = without(self.select, "with_", "limit", "offset", *(() if ordered else ("order",)))
         named = [item for item in built.expressions if isinstance(item, exp.Alias) and not calls_in(item)]
@@ -171,7 +172,7 @@ def standing_alone(block: exp.Expr, sql: str, dialect: str) -> str:
 
 
 def names_of_call(number: int, width: int) -> list[str]:
-    """What :meth:`Block.rows` calls the key and the columns of the call of that number."""
+    """The names of the key and the columns of a call, by its number, in :meth:`Block.rows`."""
     return [KEY if number == 0 else f"{KEY}_{number}", *(f"{ARGUMENT}{number}_{position}" for position in range(width))]
 
 
@@ -201,9 +202,9 @@ def _without_calls(join: exp.Join) -> None:
 
 
 def undecided(condition: exp.Expr) -> exp.Expr | None:
-    """That a condition is not decided without its calls: it is NULL where they are. None where that cannot be said.
+    """SQL for: the condition is not decided without its calls, so that it is NULL if they are. None if not known.
 
-    Only under AND, OR, NOT (Kleene's logic) and comparisons does it hold: CASE and IS NULL decide of NULL too.
+    This is known only for AND, OR, NOT (Kleene's logic) and comparisons: CASE and IS NULL give a value for NULL too.
     """
     if condition.parent is None and calls_in(condition)[0] is condition:
         return None
@@ -216,7 +217,7 @@ def undecided(condition: exp.Expr) -> exp.Expr | None:
 
 
 def bare_filter(condition: exp.Expr) -> bool | None:
-    """True for a condition that is ``sem_filter`` and nothing else, False for NOT of it, None for any other."""
+    """True for a condition that is only ``sem_filter``, False for NOT of it, None for any other."""
     inner = condition.unnest()
     wanted = True
     while isinstance(inner, exp.Not):
@@ -225,12 +226,12 @@ def bare_filter(condition: exp.Expr) -> bool | None:
 
 
 def needed(select: exp.Select) -> int:
-    """The rows of its order that a block reads: those that OFFSET leaves out among them."""
+    """The number of rows that a block reads in its order, including those that OFFSET skips."""
     return (count_of(select.args.get("limit")) or 0) + (count_of(select.args.get("offset")) or 0)
 
 
 def count_of(clause: exp.Expr | None) -> int | None:
-    """The number in a LIMIT or OFFSET; 0 where there is none, None where it is no plain number."""
+    """The number in a LIMIT or OFFSET; 0 if there is none, None if it is not a plain number."""
     if clause is None:
         return 0
     value = clause.expression

@@ -1,4 +1,4 @@
-"""The LM functions of a statement: which there are, what they name, and where they may not stand."""
+"""The LM functions of a statement: their calls, their columns, and the places where they are not allowed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tagframe.answer.sql_tree import ancestors, column_of, own_nodes, with_table
 from tagframe.errors import UnsafeSQL
 
 DTYPES: dict[str, Any] = {"text": str, "number": float, "integer": int, "date": "date", "boolean": bool}
-"""What the second argument of ``sem_map`` may be, and the dtype that it stands for."""
+"""The allowed second arguments of ``sem_map``, with their dtypes."""
 _KINDS: dict[Any, Kind] = {float: "number", int: "integer", "date": "date", bool: "boolean"}
 
 
 @dataclass(frozen=True)
 class Function:
-    """An LM function; it is the operator of that name, over the distinct values of the columns in its braces.
+    """An LM function: the operator of the same name, applied to the distinct values of the columns in its braces.
 
     Attributes:
         name: in lower case.
-        aggregates: whether it makes one text of all rows of a group.
+        aggregates: whether it makes one text from all rows of a group.
         typed: whether it takes a type as its second argument.
     """
 
@@ -58,13 +58,13 @@ _WHOLE = re.compile(_QUOTED)
 
 @dataclass(frozen=True)
 class Call:
-    """A call of an LM function, as it stands in a query block.
+    """A call of an LM function in a query block.
 
     Attributes:
         node: in the statement.
-        function: which.
-        instruction: with the labels of ``columns`` in its braces, as operators take it.
-        columns: what the braces name, by label.
+        function: the function.
+        instruction: with the labels of ``columns`` in its braces, as for operators.
+        columns: the expressions in the braces, by label.
         spoken: the dialect of the statement.
         dtype: of ``sem_map``, or None.
     """
@@ -78,14 +78,14 @@ class Call:
 
     @property
     def kind(self) -> Kind:
-        """What its answers are."""
+        """The type of its answers."""
         if self.function.name == "sem_filter":
             return "boolean"
         return "number" if self.function.name == "sem_score" else _KINDS.get(self.dtype, "text")
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What two calls of one block share that are the same."""
+        """A value that is equal for identical calls of one block."""
         named = tuple((label, self.spoken.written(column)) for label, column in self.columns)
         return self.function.name, self.instruction, named, str(self.dtype)
 
@@ -94,7 +94,7 @@ class Call:
 
 
 def has_functions(sql: str) -> bool:
-    """Whether an LM function may stand in a statement."""
+    """Whether a statement may contain an LM function."""
     return _CALL.search(sql) is not None
 
 
@@ -104,21 +104,22 @@ def is_call(node: exp.Expr) -> bool:
 
 
 def calls_in(tree: exp.Expr) -> list[exp.Expr]:
-    """The calls in a part of a block, but for those of blocks inside it."""
+    """The calls in a part of a block, without those of blocks inside it."""
     return [node for node in [tree, *own_nodes(tree)] if is_call(node)]
 
 
 def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> Call:
-    """A call, understood.
+    """Parse a call.
 
     Args:
         node: the call.
-        block: in which it stands.
+        block: that contains it.
         spoken: the dialect of the statement.
-        is_column: whether the tables of the block have a column of that name, which comes before a name of SELECT.
+        is_column: whether the tables of the block have a column of that name; a column is preferred to a name of
+            SELECT.
 
     Raises:
-        UnsafeSQL: its arguments are not a text in single quotes that names columns in braces (and a type).
+        UnsafeSQL: its arguments are not a text in single quotes with columns in braces (and a type).
     """
     function = FUNCTIONS[node.name.lower()]
     first, *more = node.expressions or [None]
@@ -168,10 +169,10 @@ def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr, spoken:
 
 
 def _column(name: str, block: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> exp.Expr:
-    """What stands in braces: ``title``, ``f.title``, ``"year made"``, or a name of any letters without quotes."""
+    """The column in braces: ``title``, ``f.title``, ``"year made"``, or an unquoted name of any characters."""
 
     def spelled(part: str) -> str:
-        """A column as the engine has it, where names without quotes are in lower case there."""
+        """A column as the engine knows it: unquoted names in lower case, if the engine folds them."""
         bare = _bare(part)
         return bare if bare != part or not spoken.folds or bare.islower() or is_column(bare) else bare.lower()
 
@@ -205,7 +206,7 @@ def _bare(name: str) -> str:
 
 
 def _labels(columns: dict[str, exp.Expr]) -> dict[str, str]:
-    """What the model reads for each column: its name, with the table's before it where two share it."""
+    """The label of each column for the model: its name, with the table's name before it if two columns share it."""
     short = {name: column.name if isinstance(column, exp.Column) else name for name, column in columns.items()}
     once = {label for label in short.values() if list(short.values()).count(label) == 1}
     labels = {name: label if label in once else name.replace('"', "") for name, label in short.items()}
@@ -213,11 +214,11 @@ def _labels(columns: dict[str, exp.Expr]) -> dict[str, str]:
 
 
 def check_positions(tree: exp.Expr, sql: str, spoken: Spoken) -> None:
-    """Refuse LM functions by name where they cannot be staged, and names that are ours.
+    """Refuse LM functions in places where they cannot be staged, and reserved names.
 
     Raises:
-        UnsafeSQL: in a window, a recursive table, LIMIT, VALUES, the ORDER BY of a UNION; an aggregate where none may
-            be.
+        UnsafeSQL: in a window, a recursive table, LIMIT, VALUES, the ORDER BY of a UNION; an aggregate where none is
+            allowed.
     """
     if any(OWN in token.text.lower() for token in sqlglot.tokenize(sql, read=spoken.name) if token.text):
         raise UnsafeSQL(f"names that begin with {OWN!r} are taken")
@@ -260,7 +261,7 @@ def visible_tables(block: exp.Expr) -> list[exp.CTE]:
     """The tables of WITH that a block may read, outermost first.
 
     Raises:
-        UnsafeSQL: two of one name.
+        UnsafeSQL: two have the same name.
     """
     found: list[exp.CTE] = []
     inside: exp.Expr = block

@@ -1,4 +1,4 @@
-"""Statements with LM functions, checked before anything is asked."""
+"""Checks of statements with LM functions, before any model call."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tagframe.errors import SQLFailed, UnsafeSQL
 
 
 def check_staged(sql: str, reader: Reader) -> str:
-    """A statement with LM functions, checked as written and compiled, with nothing asked.
+    """A statement with LM functions, checked and compiled, without any model call.
 
     Raises:
-        UnsafeSQL: it is not one plain read of these tables, or a function stands where it cannot be staged.
-        SQLFailed: it does not compile: an unknown column, in braces too.
+        UnsafeSQL: it is not a single SELECT over these tables, or a function is in a place where it cannot be staged.
+        SQLFailed: it does not compile, for example because of an unknown column, also in braces.
     """
     spoken = spoken_of(reader)
     checked = check_sql(reader.resolved(sql), list(reader.tables), reader.engine.dialect, FUNCTIONS)
@@ -57,7 +57,7 @@ def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:
 
 
 def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader, spoken: Spoken) -> None:
-    """Refuse a block whose rows depend on those of another one: it has no values of its own to ask about."""
+    """Refuse a block whose rows depend on those of another block: its values cannot be listed by themselves."""
     try:
         reader.compile(standing_alone(block, spoken.written(without(block, "with_")), spoken.name))
     except SQLFailed as error:

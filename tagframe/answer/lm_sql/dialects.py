@@ -1,8 +1,8 @@
-"""How an engine's SQL says what a staged statement needs: the key of some values, and the look-up of an answer by it.
+"""The SQL of each engine for staged statements: the key of some values, and the lookup of an answer by that key.
 
-SQLite has types for values: answers stand in a table with an index, each as it is. PostgreSQL has types for columns and
-no index on what a statement brings along: answers stand in one object of JSON, which is looked into by key, and each is
-cast to the type that its function gives.
+In SQLite, each value has its own type: answers are in a table with an index, unchanged. In PostgreSQL, columns have
+types, and a table inside a statement has no index: answers are in one JSON object, are looked up by key, and are cast
+to the type of their function.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OWN = "tagframe_lm_"
-"""How the names begin that we put into a statement; none of the user's may."""
+"""The prefix of the names that we add to a statement; the user's names must not have it."""
 KEY, VALUE, FAILED = f"{OWN}key", f"{OWN}value", f"{OWN}failed"
 
 _ODD_TEXTS = frozenset(
@@ -36,17 +36,17 @@ _ODD_TEXTS = frozenset(
 _ODD_NUMBER = re.compile(r"0[xob]", re.IGNORECASE)
 
 Kind = Literal["text", "number", "integer", "date", "boolean"]
-"""What an answer is."""
+"""The type of an answer."""
 
 
 class Spoken:
-    """The dialect of one engine; this one is SQLite's, and others differ from it. See :data:`SPOKEN`.
+    """The dialect of one engine; this class is SQLite's, and subclasses are those of other engines (:data:`SPOKEN`).
 
     Attributes:
-        name: as sqlglot calls it.
-        casts: the dtype that ``sem_map`` has inside a CAST to a type.
-        folds: whether a name without quotes is one in lower case.
-        orders_by_names: whether ORDER BY may name what SELECT does inside an expression, and not only by itself.
+        name: in sqlglot.
+        casts: the dtype of ``sem_map`` inside a CAST, by the type of the CAST.
+        folds: whether unquoted names are folded to lower case.
+        orders_by_names: whether ORDER BY may use names of SELECT inside an expression.
     """
 
     name = "sqlite"
@@ -56,10 +56,10 @@ class Spoken:
     _quote, _list = "quote", "json_group_array"
 
     def parsed(self, sql: str) -> exp.Query:
-        """A statement that the guard has let through.
+        """Parse a statement that the guard has accepted.
 
         Raises:
-            UnsafeSQL: it would be another one, written again.
+            UnsafeSQL: it would change when written back.
         """
         return parsed(sql, self.name)
 
@@ -68,7 +68,7 @@ class Spoken:
         return written(tree, self.name)
 
     def key(self, columns: Sequence[exp.Expr]) -> exp.Expr:
-        """Columns as one text that is equal where all of them are, and of the same type."""
+        """Columns as one text, which is equal exactly if all columns are equal and have the same types."""
         if not columns:
             return exp.Literal.string("")
         quoted: list[exp.Expr] = [exp.Anonymous(this=self._quote, expressions=[column.copy()]) for column in columns]
@@ -79,30 +79,30 @@ class Spoken:
         return whole if len(quoted) == 1 else exp.Paren(this=whole)
 
     def keys(self, key: exp.Expr) -> exp.Expr:
-        """All keys of a group, as a list of JSON."""
+        """All keys of a group, as a JSON list."""
         return exp.Anonymous(this=self._list, expressions=[exp.Distinct(expressions=[key])])
 
     def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
-        """Statements, of which the first that runs gives each first column once, with some of the others."""
+        """Statements to try in order: each gives every value of the first column once, with one row's other columns."""
         return [f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"]
 
     def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
-        """The answer for a row, NULL where there is none."""
+        """SQL for the answer of a row; NULL if there is none."""
         return self._found(VALUE, table, key)
 
     def was_asked(self, table: str, key: exp.Expr) -> exp.Expr:
-        """That there is an answer for a row."""
+        """SQL for: there is an answer for the row."""
         return exp.In(this=key, query=exp.select(KEY).from_(table).subquery())
 
     def has_not_failed(self, table: str, key: exp.Expr) -> exp.Expr:
-        """That the answer for a row is not missing."""
+        """SQL for: the answer for the row is not missing."""
         return exp.Is(this=self._found(FAILED, table, key), expression=exp.Null()).not_()
 
     def _found(self, column: str, table: str, key: exp.Expr) -> exp.Expr:
         return exp.select(column).from_(table).where(exp.EQ(this=exp.column(KEY), expression=key)).subquery()
 
     def table(self, answers: Mapping[str, Any], failed: Collection[str], kind: Kind) -> pa.Table:
-        """The answers by their keys, to be brought along by the statement; ``failed`` are keys of which none came."""
+        """The answers by their keys, as a table for the statement; ``failed`` are keys without an answer."""
         frame = pd.DataFrame(
             {
                 KEY: pd.Series(list(answers), dtype=object),
@@ -114,11 +114,11 @@ class Spoken:
         return looked_up_by(relation(frame), KEY)
 
     def stand_in(self, key: exp.Expr, kind: Kind) -> exp.Expr:
-        """What compiles in the place of a look-up, and names what the key does."""
+        """An expression that compiles in place of a lookup, and names the same columns as the key."""
         return key
 
     def names_no_column(self, error: SQLFailed) -> bool:
-        """Whether a statement did not compile as it names a column that is not there."""
+        """Whether a statement did not compile because of an unknown column."""
         return "no such column" in str(error)
 
 
@@ -199,7 +199,7 @@ def spoken_of(reader: Reader) -> Spoken:
     spoken = SPOKEN.get(reader.engine.dialect.name)
     if spoken is None:
         raise UnsafeSQL(
-            f"LM functions (sem_filter, …) do not run in statements over {reader.engine.identity}: select the rows "
+            f"LM functions (sem_filter, …) cannot be used in statements over {reader.engine.identity}: select the rows "
             "first, and use the operators on the frame, as frame.tag.sem_filter(…)"
         )
     return spoken

@@ -1,4 +1,4 @@
-"""Names of SELECT that stand for LM functions elsewhere in a block, written out; and names for what has none."""
+"""Names of SELECT that refer to LM functions are replaced by these, and unnamed items get names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LONGEST = 60
 
 
 def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> None:
-    """Put the function in place of its name, or of its position in SELECT, wherever a clause uses it.
+    """Replace the name of a function in SELECT, or its position, by the function, wherever a clause uses it.
 
-    As engines read names: in ORDER BY those of SELECT come first (in PostgreSQL, of a name that stands by itself),
-    elsewhere columns do.
+    Names are resolved as engines do it: ORDER BY prefers names of SELECT (PostgreSQL only if the name is not part of an
+    expression), other clauses prefer columns.
 
     Args:
         select: the block; it is changed.
@@ -39,7 +39,7 @@ def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spok
 
 
 def _positions(tree: exp.Expr, items: list[exp.Expr]) -> None:
-    """Write out ``ORDER BY 2`` and ``GROUP BY 1``, where SELECT has no star before that position."""
+    """Write out ``ORDER BY 2`` and ``GROUP BY 1``, if SELECT has no star before that position."""
     for term in tree.expressions:
         literal = term.this if isinstance(term, exp.Ordered) else term
         if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
@@ -54,7 +54,7 @@ def _bracketed(tree: exp.Expr) -> exp.Expr:
 
 
 def name_calls(select: exp.Select, spoken: Spoken) -> None:
-    """Give what SELECT computes with a function the function's text for a name, where it has none."""
+    """Name items of SELECT that contain a function and have no name by their text."""
     for item in list(select.expressions):
         if not isinstance(item, exp.Alias) and calls_in(item):
             text = spoken.written(item)

@@ -1,9 +1,9 @@
 """A statement with LM functions, run in stages.
 
-Block by block, those first that others read: the conditions that need no model hold first; then each condition with
-functions is asked of the distinct values that are left, the cheaper one first; then what GROUP BY, HAVING, ORDER BY and
-SELECT compute. Answers stand in a table of their own, which the statement brings along, and each call is replaced by a
-look-up in it: the rest is what the engine makes of it, NULL and three-valued logic among it.
+Blocks are run in the order in which they read each other. In each block, conditions without a model are applied first.
+Then the conditions with functions are asked for the remaining distinct values, the cheaper one first. Then the calls
+in GROUP BY, HAVING, ORDER BY and SELECT follow. Answers are in a table that is added to the statement, and each call is
+replaced by a lookup in it. The engine does the rest, including NULL and three-valued logic.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from tagframe.operators import OnError, RowsPerCall, Step, together
 from tagframe.operators.limiting import next_round
 
 MOST_VALUES = 50_000
-"""Distinct values that one function of a statement may be asked of."""
+"""The most distinct values that one function of a statement may be asked about."""
 AT_ONCE = 32
-"""Values that are asked without looking whether fewer would do."""
+"""For at most this many values, it is not checked whether fewer would be enough."""
 _Filter = tuple[int, Values, bool]
 """The number of a condition, its call, and whether rows pass where it is true, or where it is not."""
 _SAMPLE = 24
@@ -60,9 +60,9 @@ class Done:
     Attributes:
         rows: its result.
         sql: the statement that gave it.
-        reader: what ran it, with the answers that it looks up.
-        reports: what each function asked.
-        is_text: whether the result is one text, of ``sem_agg`` over all rows.
+        reader: that ran it, with the answers that it looks up.
+        reports: the calls of each function.
+        is_text: whether the result is one text, from ``sem_agg`` over all rows.
     """
 
     rows: pd.DataFrame
@@ -79,8 +79,8 @@ class Staged:
     Attributes:
         sql: as written.
         reader: runs statements, under the guard.
-        on_error: what a value without an answer does: ``"raise"``, ``"keep"`` as NULL, or ``"drop"`` its rows.
-        rows_per_call: values in one prompt, as :func:`tagframe.sem_filter` has it.
+        on_error: what happens to a value without an answer: ``"raise"``, ``"keep"`` as NULL, or ``"drop"`` its rows.
+        rows_per_call: values in one prompt, as in :func:`tagframe.sem_filter`.
     """
 
     sql: str
@@ -95,8 +95,8 @@ class Staged:
 
         Raises:
             UnsafeSQL: as :func:`check_staged`.
-            SQLFailed: as :func:`check_staged`; it passes its limits, or would, by what the first answers say; a
-                function would be asked of more than 50,000 distinct values.
+            SQLFailed: as :func:`check_staged`; it exceeds its limits, or would according to the first answers; a
+                function would be asked about more than 50,000 distinct values.
             RowsFailed: with ``on_error="raise"``, values have no answer.
         """
         checked = check_staged(self.sql, self.reader)
@@ -112,7 +112,7 @@ class Staged:
 
     @cached_property
     def spoken(self) -> Spoken:
-        """The dialect of the statement; raises :class:`~tagframe.errors.UnsafeSQL` where there are no LM functions."""
+        """The dialect of the statement; raises :class:`~tagframe.errors.UnsafeSQL` if it has no LM functions."""
         return spoken_of(self.reader)
 
     def _bringing(self) -> Reader:
@@ -147,7 +147,7 @@ class Staged:
                     select.where(one.has_not_failed(), copy=False)
 
     def _takes_first(self, block: Block) -> bool:
-        """Whether LIMIT is of rows in an order that needs no model, so that not all rows have to be asked about."""
+        """Whether LIMIT applies to an order that needs no model, so that not all rows have to be asked about."""
         select = block.select
         merges = select.args.get("distinct") is not None or select.args.get("group") is not None
         return (
@@ -161,7 +161,7 @@ class Staged:
         return partial(is_column_of, select, self._bringing())
 
     def _of(self, select: exp.Select, node: exp.Expr) -> Values:
-        """The answers to a call; calls of a block that are the same share them."""
+        """The answers to a call; identical calls of a block share them."""
         is_column = self._columns_of(select)
         call = call_of(node, select, is_column, self.spoken)
         identity = (id(select), *call.identity)
@@ -188,7 +188,7 @@ class Staged:
         distinct: bool,
         first: bool = False,
     ) -> pd.DataFrame:
-        """Rows of a block, of which no more come than may be asked about; ``first`` may leave out those after them."""
+        """Rows of a block, limited to the number that may be asked about; with ``first``, later rows are left out."""
         most, source = MOST_VALUES + 1, f"({self.spoken.written(inner)}) AS {OWN}rows"
         ways = self.spoken.distinct(names, source) if distinct else [f"SELECT {', '.join(names)} FROM {source}"]
         reader = self._bringing()
@@ -206,12 +206,12 @@ class Staged:
         return rows
 
     def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
-        """Ask each call of the distinct values in the rows of a statement; all of them at once."""
+        """Ask each call for the distinct values in the rows of a statement, all at once."""
         asked = [self._distinct(select, inner, number, one) for number, one in enumerate(values)]
         yield from together([one.ask(rows) for one, rows in zip(values, asked, strict=True)])
 
     def _distinct(self, select: exp.Select, inner: exp.Select, number: int, one: Values) -> pd.DataFrame:
-        """The distinct values in the rows of a statement that the call of that number is called with."""
+        """The distinct arguments of a call, by its number, in the rows of a statement."""
         names = names_of_call(number, len(one.columns))
         return _labelled(self._read(select, inner, names, one, distinct=True), one)
 
@@ -225,17 +225,17 @@ class Staged:
         self._answered(block, pending)
 
     def _answered(self, block: Block, pending: Pending) -> None:
-        """Have a condition look up what its calls were answered."""
+        """Replace the calls of a condition by lookups of their answers."""
         nodes, holder = calls_in(pending.condition), exp.Paren(this=pending.condition)
         _look_up(nodes, [self._of(block.select, node) for node in nodes])
         block.pending.remove(pending)
         block.answered.append(Pending(holder.this.pop(), pending.join))
 
     def _foretell(self, block: Block) -> Step[None]:
-        """Refuse a result of too many rows as soon as answers of some rows foretell it, before all are paid.
+        """Refuse a result with too many rows as soon as the first answers predict it, before all are paid for.
 
         Raises:
-            SQLFailed: as far as can be told (two standard errors), it has more rows than the limits allow.
+            SQLFailed: it will have more rows than the limits allow (by two standard errors).
         """
         select, most = block.select, self.reader.limits.rows
         wanted = [bare_filter(pending.condition) for pending in block.pending]
@@ -262,21 +262,21 @@ class Staged:
             share = len(some) / asked
             error = (share * (1 - share) / asked) ** 0.5
         if total * (share - 2 * error) > most:
-            told = f": of {asked} rows {share:.0%} pass, whose answers are kept where a store is" if asked else ""
+            passed = f" ({share:.0%} of {asked} rows passed; answers are kept if there is a store)" if asked else ""
             raise SQLFailed(
-                f"the SQL would give about {round(total * share):,} rows, of {most:,} at most{told}; narrow it, or "
-                f"raise SQLLimits(rows=…): {self.sql[:200]!r}"
+                f"the SQL would give about {round(total * share):,} rows, and at most {most:,} are allowed{passed}; "
+                f"narrow it, or raise SQLLimits(rows=…): {self.sql[:200]!r}"
             )
 
     def _filters(self, block: Block) -> list[_Filter]:
-        """The conditions, each of which is a filter or NOT of one."""
+        """The conditions that are a filter or NOT of one."""
         return [
             (number, self._of(block.select, calls_in(pending.condition)[0]), bool(bare_filter(pending.condition)))
             for number, pending in enumerate(block.pending)
         ]
 
     def _in_order(self, block: Block) -> Step[list[Pending]]:
-        """The conditions in the order in which they are asked: first those that cost little and leave little."""
+        """The conditions in the order of asking: first those that cost little and leave few rows."""
         if len(block.pending) < 2:
             return list(block.pending)
         costs: dict[int, float] = {}
@@ -298,7 +298,7 @@ class Staged:
         return sorted(block.pending, key=lambda pending: costs[id(pending)])
 
     def _first_rows(self, block: Block) -> Step[None]:
-        """Ask about rows in their order until enough pass; of those after it all stays NULL, so that none passes."""
+        """Ask about rows in their order until enough pass; later rows get NULL, so that none of them passes."""
         select = block.select
         wanted = needed(select)
         filters = self._filters(block)
@@ -334,7 +334,7 @@ class Staged:
     # --- what is computed -----------------------------------------------------------------------------------------
 
     def _computed(self, block: Block, nodes: Sequence[exp.Expr], *, last: bool = False) -> Step[None]:
-        """The calls of a clause after WHERE; ``last``: no other clause has any left, so that LIMIT may hold first."""
+        """The calls of a clause after WHERE; ``last``: no other clause has calls, so LIMIT may be applied first."""
         if not nodes:
             return
         select = block.select
@@ -358,7 +358,7 @@ class Staged:
         _look_up(nodes, values)
 
     def _are_keys(self, select: exp.Select, nodes: Sequence[exp.Expr], cells: Sequence[Values]) -> bool:
-        """Whether calls are over keys of groups, so that they are asked about groups and not about rows."""
+        """Whether the arguments of calls are group keys, so that groups are asked about instead of rows."""
         keys = group_keys(select, self._columns_of(select))
         if not keys or any(_in_aggregate(node) for node in nodes):
             return False
@@ -366,7 +366,7 @@ class Staged:
         return all(self.spoken.written(column) in grouped for one in cells for column in one.columns)
 
     def _asked_of_groups(self, block: Block, one: Values, *, first: bool) -> Step[None]:
-        """Ask of the values in groups that are left."""
+        """Ask about the values in the groups that are left."""
         rows = self._distinct(block.select, block.rows([one.columns]), 0, one)
         if block.select.args.get("having") is not None or first:
             kept = {key for keys in self._groups(block, one, first=first) for key in keys}
@@ -392,7 +392,7 @@ class Staged:
 
 
 def _passing(rows: pd.DataFrame, filters: Sequence[_Filter]) -> Step[pd.DataFrame]:
-    """The rows that pass all filters, each of which is asked of those that the ones before it leave."""
+    """The rows that pass all filters; each filter is asked only about the rows that earlier ones leave."""
     for number, one, yes in filters:
         names = names_of_call(number, len(one.columns))
         yield from one.ask(_labelled(rows[names].drop_duplicates(names[0]), one))
@@ -401,12 +401,12 @@ def _passing(rows: pd.DataFrame, filters: Sequence[_Filter]) -> Step[pd.DataFram
 
 
 def _too_many(values: Values, what: str) -> SQLFailed:
-    told = f"{values.call} would be asked of more than {MOST_VALUES:,} {what}"
-    return SQLFailed(f"{told}: have other conditions leave fewer")
+    fact = f"{values.call} would be asked about more than {MOST_VALUES:,} {what}"
+    return SQLFailed(f"{fact}: add conditions that leave fewer")
 
 
 def _is_text(root: exp.Expr) -> bool:
-    """Whether a statement computes ``sem_agg`` of all rows and nothing else."""
+    """Whether a statement computes only ``sem_agg`` of all rows."""
     if not isinstance(root, exp.Select) or root.args.get("group") is not None or len(root.expressions) != 1:
         return False
     item = root.expressions[0].unalias()
@@ -414,7 +414,7 @@ def _is_text(root: exp.Expr) -> bool:
 
 
 def _labelled(rows: pd.DataFrame, values: Values) -> pd.DataFrame:
-    """A key and the columns of a call, under the labels that the model reads."""
+    """A key and the columns of a call, under their labels for the model."""
     return rows.set_axis([KEY, *(label for label, _ in values.call.columns)], axis=1)
 
 
@@ -429,7 +429,7 @@ def _in_aggregate(node: exp.Expr) -> bool:
 
 
 def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
-    """Whether LIMIT leaves rows that can be told before SELECT is computed; of DISTINCT too where that is seen to."""
+    """Whether the rows within LIMIT are known before SELECT is computed; ``distinct``: the caller handles DISTINCT."""
     order = select.args.get("order")
     return (
         select.args.get("limit") is not None
@@ -442,7 +442,7 @@ def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
 
 
 def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
-    """What DISTINCT or GROUP BY makes one row of, where ORDER BY needs nothing else; None where a row is many's."""
+    """The keys by which DISTINCT or GROUP BY merges rows, if ORDER BY needs only these; else None."""
     keys = group_keys(select, is_column) if select.args.get("group") is not None else None
     distinct = select.args.get("distinct")
     items = list(select.expressions)
@@ -461,9 +461,9 @@ def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.
 
 
 def _spread(rows: pd.DataFrame, filters: Sequence[_Filter], row: str | None) -> pd.DataFrame:
-    """The rows in an order in which neither a row of the result nor a value, of several, soon comes again.
+    """The rows in an order that avoids early repeats of the same result row or of the same value.
 
-    Any rows do where nothing orders them; in the order of a join, all of the first would have one partner.
+    Without ORDER BY any order is allowed; in the order of a join, the first rows would all have the same partner.
     """
     columns = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))[1:]]
     turns = np.zeros(len(rows), dtype=np.intp)
@@ -476,5 +476,5 @@ def _spread(rows: pd.DataFrame, filters: Sequence[_Filter], row: str | None) -> 
 
 
 def _alike(key: str) -> str:
-    """A key in which whatever some collation holds to be one is one: better too few than too many rows are counted."""
+    """A key that is equal for all texts that some collation considers equal; counting too few rows is the safe side."""
     return re.sub(r"\s|\.0+\b", "", key.casefold())
