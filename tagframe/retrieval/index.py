@@ -136,7 +136,7 @@ class RetrievalIndex:
             self._prepare(corpus if described is None else described)
             if self._kept is None and self._starts[-1] > LAKE:
                 arrays = arrays_of(self, kind)
-                self._readable = None  # what was made of them is there
+                self._readable = None  # everything that needs them has been made
                 if state:
                     self._facts.put_arrays(_NAME, state, arrays)
 
@@ -146,7 +146,7 @@ class RetrievalIndex:
             arrays = refreshed(self, before, corpus, kind)
             if arrays is not None:
                 self._facts.put_arrays(_NAME, state, arrays)
-                del self.__dict__["links"]  # those that follow from the arrays take their place
+                del self.__dict__["links"]  # links from the arrays replace them
                 self._kept = self._facts.arrays(_NAME, state) or arrays
                 return
 
@@ -222,7 +222,7 @@ class RetrievalIndex:
         self.__dict__.update(known)
         self.vectors = None
         if under.vectors is not None:
-            # A frame that was taken from a table has columns of the same names, as a rule.
+            # A frame that was taken from a table usually has columns with the same names.
             row = dict(zip((column.name for column in before), under.vectors.column_row[start:].tolist(), strict=False))
             texts = [table_document(named, hide_database=self.one_database)]
             for own, column in zip(table.columns, named.columns, strict=True):
@@ -416,9 +416,9 @@ class RetrievalIndex:
         if question.told:
             each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
             labels = (*labels, *question.told)
-        # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns. Of all of
-        # them, for signals compare every table with all others. FAISS would give the nearest alone: among 193,000 texts
-        # 98 % of a thousand in half the product's 47 ms (``tag_bench speed vectors``).
+        # Once for each distinct text, in the vectors' precision: a lake has a hundred thousand columns. All of them are
+        # needed, since signals compare every table with all others. FAISS would only find the nearest ones: among
+        # 193,000 texts, 98 % of a thousand in half of the product's 47 ms (``tag_bench speed vectors``).
         near = self._distinct.products(np.concatenate([known.text[None, :], each]).astype(np.float32))
         rows, first, filled = self._parts
         most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)
@@ -427,7 +427,7 @@ class RetrievalIndex:
         of_others, of_keys = most[:, 0::2], most[:, 1::2]
         best = np.maximum(of_others, of_keys).astype(np.float64)
         best[:, np.isneginf(best[0])] = 0.0
-        only = np.isneginf(of_keys) & ~np.isneginf(of_others)  # where no column is a key nothing stands beside them
+        only = np.isneginf(of_keys) & ~np.isneginf(of_others)  # tables without a key column
         attributes = np.where(only, of_others, np.maximum(of_others, 0.0))[1:]
         return Relevance(
             (self.vectors.tables @ known.text.astype(np.float32)).astype(np.float64),

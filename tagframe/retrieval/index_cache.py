@@ -61,7 +61,7 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
     """
     apart = anchor
     if under(corpus) is None and anchor is not None:
-        # Where the table is of no family the index is everybody's.
+        # If the table belongs to no family, the index is the shared one.
         may_be = any(letter.isdecimal() for letter in anchor)
         apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
     with _lock:

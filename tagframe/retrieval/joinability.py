@@ -122,18 +122,18 @@ class _TableFacts:
     """The columns of one table as arrays, for ω."""
 
     def __init__(self, columns: Sequence[ColumnProfile]) -> None:
-        # Where only the schema is known, nothing speaks against a column being unique.
+        # If only the schema is known, there is no evidence against a column being unique.
         known = [column.uniqueness for column in columns]
         self.uniqueness = np.array([1.0 if value is None else value for value in known])
         self.numeric = np.array([column.family in _NUMERIC for column in columns], dtype=bool)
         self.useless = np.array([column.family in ("blob", "empty") for column in columns], dtype=bool)
         self.words = [frozenset(singular(word) for word in identifier_words(column.name)) for column in columns]
         none = np.zeros(0, np.uint64)
-        # A sample does not tell what a column lacks, which half of ω is made of.
+        # A sample does not show which values a column lacks, but half of ω depends on that.
         sketches = [None if column.sketch is None or column.sketch.sampled else column.sketch for column in columns]
         self.hashes = [none if sketch is None else sketch.hashes for sketch in sketches]
         cut = [sketch is not None and not sketch.complete and len(sketch.hashes) > 0 for sketch in sketches]
-        # An incomplete sketch knows all hashes up to its largest one, and none above.
+        # An incomplete sketch has all hashes up to its largest one, and none above.
         self.limit = [hashes[-1] if is_cut else _ALL for hashes, is_cut in zip(self.hashes, cut, strict=True)]
         values = np.concatenate([none, *self.hashes])
         owner = np.repeat(np.arange(len(columns)), [len(part) for part in self.hashes])
@@ -147,7 +147,7 @@ def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) ->
     has = np.zeros((len(left), len(position)))
     for row, words in zip(has, left, strict=True):
         row[[position[word] for word in words]] = 1.0
-    # Words of the right side alone are in no intersection.
+    # Words that are only on the right side are in no intersection.
     has_right = np.zeros((len(right), len(position)))
     for row, words in zip(has_right, right, strict=True):
         row[[position[word] for word in words if word in position]] = 1.0

@@ -161,8 +161,8 @@ class Known:
 
     @cached_property
     def nearness(self) -> Floats:
-        """The cosine of each of some examples and its nearest other one, ascending. Examples that are the same in other
-        words are left out as neighbours."""
+        """The cosine of each of some examples and its nearest other one that is not the same in other words, ascending;
+        cosines above :data:`_LIKE` count as that."""
         chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_OTHERS, len(self.asked))).astype(np.intp))
         near = self.vectors[chosen] @ self.vectors.T
         return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1, initial=-1.0), _LIKE))

@@ -37,7 +37,7 @@ class _Pairs:
 
     def __init__(self, between: Mapping[Ends, Sequence[KeyPair]]) -> None:
         self.between = between
-        self.scores: dict[int, list[tuple[int, float]]] = {}  # of each table that was asked for
+        self.scores: dict[int, list[tuple[int, float]]] = {}  # for each table that was requested
         self.linked: dict[int, list[int]] = defaultdict(list)
         for left, right in sorted(between):
             self.linked[left].append(right)

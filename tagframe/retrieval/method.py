@@ -15,7 +15,7 @@ from tagframe.retrieval.question import Question
 if TYPE_CHECKING:
     from tagframe.lm import LM
 
-R = TypeVar("R")  # what is known of all tables: coarse relevance as an array, or evidence
+R = TypeVar("R")  # the relevance of all tables: coarse relevance as an array, or evidence
 P = TypeVar("P")  # a SelectionProblem, or a ColumnProblem
 
 

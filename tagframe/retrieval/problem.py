@@ -115,7 +115,7 @@ class SelectionProblem:
     def __post_init__(self) -> None:
         n = _floats("r", self.r, ndim=1).size
         q = len(self.fine) if np.size(self.fine) else 0
-        # What is not given takes no room: nothing of a question may be quadratic in the corpus.
+        # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
         square = np.broadcast_to(np.zeros(()), (n, n))
         shapes: dict[str, tuple[Any, Any]] = {
             "r": (self.r, np.zeros(n)),

@@ -139,7 +139,7 @@ def parse_choice(text: str, shown: Sequence[str]) -> Choice:
         listed = answer.get(part, [])
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
             raise AnswerRejected(f'"{part}" is a list of texts, got {listed!r:.120}')
-    # Where ids differ in case alone, each is called as it is written.
+    # If ids differ only in case, each must be written exactly.
     known = {table.casefold(): table for table in shown} | {table: table for table in shown}
 
     def ids(part: str) -> tuple[str, ...]:

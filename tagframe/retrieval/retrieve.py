@@ -169,7 +169,7 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
     quoting = None if model is None else QuotingLM(get_lm("retrieve"), guess)
     with contextlib.suppress(QuoteEnds), quoted_embeddings() as embedded:
         search(lm=quoting)
-    if embedded:  # vectors that a provider would be asked for: what else would be asked is known without them
+    if embedded:  # a provider would compute vectors; the other requests are found without them
         with contextlib.suppress(QuoteEnds):
             search(lm=quoting, by_words=True)
     quote = Quote() if quoting is None else quoting.quote

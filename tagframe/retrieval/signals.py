@@ -93,7 +93,7 @@ question's words in its names or cells; the number of the question's words; the 
 how far it stands out; the total rarity of the question's names in cells; the share of tables without a known row; and
 the same if all tables are in one large database."""
 
-_LARGE = 15  # tables: more than sets are made of
+_LARGE = 15  # tables: more than the pool from which sets are made
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
@@ -203,7 +203,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
         (RowKind.VALUE, value_rows, [hit.text for hit in hits]),
         (RowKind.HELD, names.rows, names.names),
     ]
-    # A word's rows are means over words, a name's are shares of all that the corpus' names have of the question.
+    # Rows of words are means over words; rows of names are shares of the total over all names of the corpus.
     each = float(max(len(words), 1))
     scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most}
     evidence = Evidence(

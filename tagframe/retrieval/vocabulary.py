@@ -140,7 +140,7 @@ class _Names:
 
     def __init__(self, tables: Sequence[TableProfile], known: Iterable[str] = ()) -> None:
         self.words = {word: number for number, word in enumerate(known)}
-        # Names come again and again: of a lake's columns one in five is called as no other.
+        # Names repeat: of a lake's columns, only one in five has a unique name.
         distinct: dict[tuple[str, str], int] = {}
         of_table, of_column = (
             np.array([distinct.setdefault(name, len(distinct)) for name in names], dtype=np.int64)
@@ -204,7 +204,7 @@ class _Postings:
     @classmethod
     def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
         """The places of words in ``count`` names."""
-        # The rarest last, whatever the numbers of words are: sums of the same are the same to the last digit.
+        # The rarest last, whatever the numbers of words are, so that equal sums are equal to the last digit.
         own = held.words[held.own]
         order = np.lexsort((rarity[own], held.positions[held.own]))
         total = np.bincount(held.positions[held.own][order], rarity[own][order], minlength=count)

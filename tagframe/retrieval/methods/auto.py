@@ -255,7 +255,7 @@ def completeness(
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     share = 0.0 if problem.examples is None else problem.examples.share
     if problem.looked.any() or share == 1:
-        # What is fitted to sets without a second look and without examples says less than the posterior with them.
+        # The fit had no second look and no examples, so the posterior that includes them is the better estimate.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
     features = complete_features(contained, sizes, {**problem.facts, **doubts(problem, known)})

@@ -140,13 +140,13 @@ class _Search:
         if not self.size:
             value = float(self.values(self.anchors[None, :])[0])
             return ((), value) if value > -np.inf else None
-        # The tables that promise most come first, so that what may follow is bounded by the next few.
+        # The most promising tables come first, so that the next few give the bound on all that follow.
         promise = self.coarse + self.most_join
         self.order = free[np.argsort(-promise[free], kind="stable")]
         self.prefix = np.concatenate([[0.0], np.cumsum(promise[self.order])])
         self.later = self._later()
         self.best_value, self.best_set = self._incumbent()
-        # Depth first in pieces: memory stays small, and the sets that promise most raise the bar for the others.
+        # Depth first in pieces: memory stays small, and the most promising sets raise the bar for the others.
         open_levels = [(self._root(), 1)]
         while open_levels:
             level, depth = open_levels.pop()
@@ -218,7 +218,7 @@ class _Search:
         parent = np.repeat(np.arange(len(level.sets)), counts)
         offset = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
         position = level.last[parent] + 1 + offset
-        # What only the sums say is cheap: the bound by them goes first.
+        # The bound from sums alone is cheap, so it goes first.
         additive = level.additive[parent] + np.diff(self.prefix)[position]
         joins = np.maximum(level.largest_join[parent], self.most_join[self.order[position]])
         rest = self._completion(position, depth + 1)

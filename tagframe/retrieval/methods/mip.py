@@ -173,7 +173,7 @@ class _Program:
         return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]
 
 
-# The columns' joins have the link scores in them.
+# The joins of columns include the link scores.
 COLUMN_WEIGHTS = replace(LINKED_WEIGHTS, link_share=0.0)
 
 MIP = Method(

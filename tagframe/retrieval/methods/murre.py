@@ -89,7 +89,7 @@ def murre(question: str, retrieve: Retriever, rewrite: Rewriter, *, beam: int = 
         members = list(one.tables)
         listed[members] = np.maximum(listed[members], one.score)
     lowest = float(listed[listed > 0].min(initial=1.0))
-    # A product holds for a whole list; its tables are told apart by the question itself.
+    # A whole list has one product; its tables are ordered by their similarity to the question.
     return np.asarray(np.where(listed > 0, listed + 1e-6 * lowest * first, 0.5 * lowest * first))
 
 

@@ -73,7 +73,7 @@ class Posterior:
         allowed, bits = _masks_of(len(self.positions), size, fixed)
         recall = (self.probability / self.sizes) @ self.members
         value = _SHARE_OF_COMPLETE * self._contained[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits @ recall)
-        # Where everything is surely in, the tables that are likelier go first.
+        # If all needed tables are surely included, likelier tables go first.
         value = value + 1e-9 * (bits @ self.tables())
         position = int(value.argmax())
         return int(allowed[position]), float(value[position])

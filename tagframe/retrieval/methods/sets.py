@@ -91,7 +91,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     covered = [_Covered.of_one(block) for block in rows]
     names = rows[_KINDS.index(RowKind.HELD)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
-    around = near  # what the databases of each set hold of the names
+    around = near  # the names that the databases of each set hold
     databases, pair = np.ones(len(positions)), similarity.diagonal()
     blocks = []
     for sets, smaller in zip(index_sets(len(positions)), smaller_sets(len(positions)), strict=True):
