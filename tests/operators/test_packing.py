@@ -97,7 +97,7 @@ def test_differing_rows_are_told():
     notes = result.tag.outcomes["note"].dropna()
     differing = notes == "also asked alone; 16 at a time the answer was no"
     assert (result["n"][notes.index][differing] % 80 == 0).all()
-    assert f"{differing.sum()} ({differing.sum() * 2}%) differ" in result.tag.outcomes.remarks[0]
+    assert f"{differing.sum()} ({differing.sum() * 2}%) got another answer" in result.tag.outcomes.remarks[0]
     assert 0 < differing.sum() <= 2
     assert result["filter_label"][notes.index].all(), "what was said singly counts"
 
