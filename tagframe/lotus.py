@@ -1,6 +1,6 @@
-"""LOTUS on our LM layer: every LOTUS operator gains deduplication, the store, resume, limits and named failures.
+"""LOTUS on tagframe's LM layer: its operators gain deduplication, the store, resuming, limits and named failures.
 
-Operators of LOTUS that we have none of our own for are here by name, on our embedder, with no index to be made first.
+LOTUS's operators that tagframe lacks are here under their names. They use tagframe's embedder and need no index.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ def lm(
 ) -> LotusLM:
     """A ``lotus.models.LM`` whose requests go through :meth:`tagframe.lm.LM.complete`.
 
-    Where prompts fail for good, the others are finished and stored first; then one
-    :class:`~tagframe.errors.LMError` counts the failures, and the same operator run again pays for them alone.
+    If prompts fail permanently, the others are finished and stored first. Then one :class:`~tagframe.errors.LMError`
+    counts the failures; if the same operator is run again, only these are paid for.
 
     Args:
-        model: a litellm model name, ``"replay:STORE"`` or an :class:`~tagframe.lm.LM`; the configured one where None.
+        model: a litellm model name, ``"replay:STORE"`` or an :class:`~tagframe.lm.LM`; the configured one if None.
         temperature: of sampling.
-        max_tokens: of an answer; LOTUS's default (512, or 8192 for reasoning models) where None.
+        max_tokens: of an answer; LOTUS's default (512, or 8192 for reasoning models) if None.
         max_ctx_len: the model's context in tokens.
-        tokenizer: a ``tokenizers.Tokenizer`` for LOTUS to count tokens with.
+        tokenizer: a ``tokenizers.Tokenizer`` with which LOTUS counts tokens.
         settings: ``api_base``, ``api_key``, ``store``, ``budget``, ``concurrency``, … as in
             :func:`tagframe.configure`.
 
     Raises:
-        MissingExtra: where LOTUS is not installed.
-        NotConfigured: where no model is given or set.
+        MissingExtra: LOTUS is not installed.
+        NotConfigured: no model is given or set.
 
     >>> import lotus, tagframe.lotus  # doctest: +SKIP
     >>> lotus.settings.configure(lm=tagframe.lotus.lm("openai/gpt-4o-mini", budget=2.0))  # doctest: +SKIP
@@ -63,7 +63,7 @@ def lm(
 
 @cache
 def _adapter() -> Any:
-    """The subclass, made at first use: importing LOTUS takes seconds, and changes warnings and logging."""
+    """The subclass; it is made at first use, since importing LOTUS takes seconds and changes warnings and logging."""
     try:
         import lotus.models
         from lotus.types import LMOutput
@@ -71,7 +71,7 @@ def _adapter() -> Any:
         raise MissingExtra("LOTUS is not installed: pip install 'tagframe[lotus]'") from error
 
     class TagframeLM(lotus.models.LM):  # type: ignore[misc]
-        """LOTUS's LM, sending nothing itself."""
+        """A LOTUS LM that sends nothing itself."""
 
         def __init__(self, inner: LM, temperature: float, max_tokens: int | None, context: int, tokenizer: Any) -> None:
             super().__init__(
@@ -91,7 +91,7 @@ def _adapter() -> Any:
             progress_bar_desc: str = "Processing uncached messages",
             **kwargs: Any,
         ) -> Any:
-            """One answer a list of messages, in order; see :func:`tagframe.lotus.lm` for failures."""
+            """One answer for each list of messages, in order; see :func:`tagframe.lotus.lm` for failures."""
             fields = {**self.kwargs, **kwargs, **kwargs.get("kwargs", {})}
             fields.pop("kwargs", None)  # LOTUS's top-k cascade hands its fields on under this name
             logprobs = bool(fields.pop("logprobs", False))
@@ -137,20 +137,20 @@ def _adapter() -> Any:
 def sem_cluster_by(
     frame: pd.DataFrame, col_name: Hashable, ncentroids: int, *, niter: int = 20, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
-    """The rows with a column ``cluster_id``, by the nearness of their texts: LOTUS's ``sem_cluster_by`` (k-means).
+    """The rows with a column ``cluster_id``, by the similarity of their texts: LOTUS's ``sem_cluster_by`` (k-means).
 
     Args:
         frame: any frame; it is not changed.
-        col_name: the column whose texts are clustered; a row without text is in none.
-        ncentroids: clusters, at most as many as there are rows with text.
+        col_name: the column whose texts are clustered; a row without text is in no cluster.
+        ncentroids: the number of clusters, at most the number of rows with text.
         niter: rounds of k-means.
         **settings: ``embedder``, as in :func:`tagframe.configure`.
 
     Raises:
-        InvalidArgument: fewer rows than clusters, or a column ``cluster_id`` that is there already.
+        InvalidArgument: there are fewer rows than clusters, or there is a column ``cluster_id`` already.
         MissingExtra: LOTUS is not installed.
         ColumnNotFound: there is no such column.
-        NotConfigured: no embedding model is to be had.
+        NotConfigured: no embedding model is available.
     """
     from tagframe.operators.search import texts_of
 
@@ -173,18 +173,18 @@ def sem_cluster_by(
 def sem_partition_by(
     frame: pd.DataFrame, partition_fn: Callable[[pd.DataFrame], list[int]], **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
-    """The rows with the column ``_lotus_partition_id`` that a function of LOTUS's kind gives: ``sem_partition_by``.
+    """The rows with a column ``_lotus_partition_id`` from a partition function: LOTUS's ``sem_partition_by``.
 
     Args:
         frame: any frame; it is not changed.
-        partition_fn: such as ``lotus.utils.cluster("title", 2)``; the index that it needs is made for it.
+        partition_fn: such as ``lotus.utils.cluster("title", 2)``; the index that it needs is made automatically.
         **settings: ``embedder``, ``lm``, …, as in :func:`tagframe.configure`.
 
     Raises:
         MissingExtra, NotConfigured: as :func:`sem_cluster_by`.
     """
     if not callable(partition_fn):
-        raise InvalidArgument(f"partition_fn is a function from a frame to a number a row; got {partition_fn!r}")
+        raise InvalidArgument(f"partition_fn is a function from a frame to a number for each row; got {partition_fn!r}")
     with _on_lotus(settings) as indexed:
         plain = indexed(frame.reset_index(drop=True).copy(), None)
         numbers = plain.sem_partition_by(partition_fn)["_lotus_partition_id"]  # type: ignore[operator]
@@ -197,13 +197,13 @@ def _lotus() -> Any:
         import lotus.models
         import lotus.vector_store
     except ImportError as error:
-        raise MissingExtra("this operator is LOTUS's, which is not installed: pip install 'tagframe[lotus]'") from error
+        raise MissingExtra("this operator needs LOTUS: pip install 'tagframe[lotus]'") from error
     return lotus
 
 
 @contextmanager
 def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
-    """For the block, LOTUS on our model and embedder; gives what indexes a column, or each that is asked for."""
+    """For the block, LOTUS with tagframe's model and embedder; yields a function that gives a frame its indexes."""
     lotus = _lotus()
     from tagframe.operators.text_nearness import embedder as embedder_in_force
 
@@ -211,13 +211,13 @@ def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str 
         embedder = embedder_in_force()
 
         class TagframeRM(lotus.models.RM):  # type: ignore[misc, name-defined]
-            """LOTUS's retrieval model, embedding nothing itself."""
+            """A LOTUS retrieval model that embeds nothing itself."""
 
             def _embed(self, docs: Any) -> Any:
                 return embedder.encode([str(doc) for doc in docs])
 
         class Indexes(dict[str, str]):
-            """The folder of each column's index, made when it is first asked for."""
+            """The folder of each column's index, which is made at first use."""
 
             def __init__(self, frame: pd.DataFrame) -> None:
                 super().__init__()

@@ -285,7 +285,7 @@ def test_the_doors_of_retrieval_show_the_keywords_of_the_function():
         assert shown == set(whole) - gone
         assert all(f"    {name}: " in str(door.__doc__) for name in shown - {"settings"})
         assert not any(f"    {name}: " in str(door.__doc__) for name in gone)
-    with pytest.raises(InvalidArgument, match="the frame is it"):
+    with pytest.raises(InvalidArgument, match="the frame is the anchor"):
         frame.tag.retrieve_tables("which a?", anchor="a")
 
 

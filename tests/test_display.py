@@ -269,6 +269,14 @@ def test_a_probability_is_shown_once():
         assert ("score" in words) == scored
 
 
+def test_the_note_of_a_result_is_its_last_line():
+    corpus = tf.open_corpus({"shop.sales": pd.DataFrame({"day": [1, 2]})})
+    note = "1 table, 98% likely enough (next candidate: 2%)"
+    assert repr(RetrievedTables("Which sales?", (TableHit("shop.sales", 1.0),), corpus, note=note)).endswith(
+        "\n" + note
+    )
+
+
 def test_tables_that_do_not_connect_say_so():
     frames = {"a.owl": pd.DataFrame({"owl": ["x", "y"]}), "a.bolt": pd.DataFrame({"price": [1.5, 2.5]})}
     found = retrieve_tables("Which owl has which bolt price?", tf.open_corpus(frames), k=2, method="lexical")

@@ -1,6 +1,6 @@
-"""``df.tag``: every operation on a frame, each a call into one room.
+"""``df.tag``: every operation on a frame; each is a call into one package.
 
-pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but the frame.
+pandas 3 makes a new accessor on every ``df.tag``, so it holds only the frame.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class TagAccessor(OperatorMethods):
 
     @property
     def merge_report(self) -> MergeReport:
-        """What the merge did to the rows that made this frame, or the one that it was taken from, and of how many of
-        its rows this frame is.
+        """The report of the merge that made this frame, or the frame from which it was taken; and how many of the
+        merge's rows are in this frame.
 
         Raises:
-            FactUnknown: neither came from a merge.
+            FactUnknown: the frame does not come from a merge.
         """
         report: MergeReport = results.require(self._frame, "merge_report", "merge()")
         return report.read_of(len(self._frame)) if hasattr(report, "read_of") else report
 
     @property
     def outcomes(self) -> pd.DataFrame:
-        """What became of each row of the input of the operator that made this frame, or the one that it was taken from.
+        """The outcome of each input row of the operator that made this frame, or the frame from which it was taken.
 
         Raises:
-            FactUnknown: neither came from an operator.
+            FactUnknown: the frame does not come from an operator.
         """
         outcomes: pd.DataFrame = results.require(self._frame, "outcomes", "an operator")
         return outcomes
@@ -60,35 +60,35 @@ class TagAccessor(OperatorMethods):
         """What the cascade of ``sem_filter`` that made this frame did and saved.
 
         Raises:
-            FactUnknown: there was none.
+            FactUnknown: the frame does not come from a cascade.
         """
         report: CascadeReport = results.require(self._frame, "cascade", "sem_filter(cascade=…)")
         return report
 
     @property
     def sources(self) -> pd.DataFrame:
-        """The rows behind each answer of ``sem_agg``: those of its input, with the answer's label in a first column.
+        """The input rows behind each answer of ``sem_agg``; the first column is the answer's label.
 
         Raises:
-            FactUnknown: this frame did not come from ``sem_agg``.
-            RowsChanged: it did, but its rows are not the answers any more that the labels name.
+            FactUnknown: the frame does not come from ``sem_agg``.
+            RowsChanged: its rows have changed since, so that the labels do not fit them any more.
         """
         sources: pd.DataFrame = results.require(self._frame, "sources", "sem_agg()")
         return sources
 
     @property
     def claim_report(self) -> ClaimReport:
-        """How ``sem_join`` found the pairs that made this frame, or the one that it was taken from.
+        """How ``sem_join`` found the pairs of this frame, or of the frame from which it was taken.
 
         Raises:
-            FactUnknown: neither came from ``sem_join``.
+            FactUnknown: the frame does not come from ``sem_join``.
         """
         report: ClaimReport = results.require(self._frame, "claim_report", "sem_join()")
         return report
 
     @property
     def quote(self) -> QuoteAccessor:
-        """What an operator would cost, sending nothing: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
+        """The cost of an operator; nothing is sent: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
         return QuoteAccessor(self._frame)
 
 

@@ -1,4 +1,4 @@
-"""What a corpus can do by rooms above it: ``corpus.retrieve_tables(question)``."""
+"""Methods of a corpus that higher packages add: ``corpus.retrieve_tables(question)``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def retrieve_tables(
 def retrieve_tables(
     self: Corpus, question: str, *, anchor: str | None = None, quote: bool = False, **options: Unpack[RetrieveOptions]
 ) -> RetrievedTables | Quote:
-    """The tables of this corpus that answer a question together, as :func:`tagframe.retrieve_tables` finds them."""
+    """Find the tables of this corpus that answer a question together; see :func:`tagframe.retrieve_tables`."""
     return retrieval.retrieve_tables(question, self, anchor=anchor, quote=quote, **options)
 
 
@@ -53,23 +53,24 @@ def annotate(self: Corpus, *, quote: Literal[False] = ..., **settings: Unpack[Ca
 @overload
 def annotate(self: Corpus, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
 def annotate(self: Corpus, *, quote: bool = False, **settings: Unpack[CallSettings]) -> Annotated | Quote:
-    """Have a model write what each table holds, and each column whose name does not say it.
+    """Have a model describe each table, and each column whose name does not explain it.
 
-    It reads names, types, a few values of columns that are not hidden, keys, and what was learned of statements. What
-    it writes is searched and shown to models like a description, begins with "≈", and stands below what a person says.
-    A table that is annotated is not asked about again while its columns stay, and one in pieces is asked about once.
+    The model reads names, types, a few values of columns that are not hidden, keys, and learned statements. Its
+    descriptions begin with "≈". They are searched and shown to models like other descriptions, but a person's
+    description counts more. An annotated table is not asked about again unless its columns change; a table in pieces is
+    asked about once.
 
     Args:
-        quote: what it would cost instead, sending nothing.
+        quote: return the cost instead; nothing is sent.
         **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``.
 
     Returns:
-        How many tables and columns it wrote of, and of which tables it gave no usable answer. What was answered is
-        kept, also where a budget, an interruption or a store that lacks answers ends it.
+        How many tables and columns were described, and the tables without a usable answer. Answers are kept even if a
+        budget, an interruption or a replayed store without some answers ends the call.
 
     Raises:
-        NotConfigured: there is no model.
-        ReplayMiss: ``lm="replay:STORE"`` lacks answers: the prompts are noted in it, for ``tagframe lm export``.
+        NotConfigured: no model is set.
+        ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
     """
     from tagframe.answer.annotating import annotated, quoted
     from tagframe.lm import get_lm
@@ -110,9 +111,9 @@ def tools(
 ) -> Tools | list[dict[str, Any]]:
     """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
 
-    Each tool is a plain function with types and a docstring that is made for a model, so that any framework takes it;
-    it gives a plain dictionary of 8,000 tokens at most. ``tools.call(name, arguments)`` runs one as a model asks for
-    it. None writes to a source, and of hidden columns, also those that are hidden from models only, none tells a cell.
+    Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
+    plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it. Tools
+    never write to a source, and never show cells of hidden columns, even if they are hidden from models only.
 
     >>> import pandas as pd, tagframe as tf
     >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
@@ -122,15 +123,15 @@ def tools(
     [[2]]
 
     Args:
-        format: "openai" or "anthropic" gives the list of dictionaries instead that the API of a provider takes.
-        ask: whether there is a tool that has the configured model answer a question; it needs a budget.
-        learn: whether there is a tool that keeps a statement as the answer to a question.
-        budget: what the model may cost, all calls of all tools together; a number is dollars. Without one no model is
-            asked, nor do statements have LM functions.
-        to: a folder in which new Parquet files may be written; without one there are none.
+        format: "openai" or "anthropic" returns a list of dictionaries in the format of that provider's API instead.
+        ask: add a tool that has the configured model answer a question; it needs a budget.
+        learn: add a tool that keeps a statement as the answer to a question.
+        budget: the limit on the model's cost, for all calls of all tools together; a number is in dollars. Without a
+            budget, no model is asked, and statements have no LM functions.
+        to: a folder in which tools may write new Parquet files; without it, they write none.
 
     Raises:
-        InvalidArgument: no such format, ``ask`` without a budget, or ``to`` is no folder.
+        InvalidArgument: an unknown format, ``ask`` without a budget, or ``to`` is not a folder.
     """
     from tagframe.agents.tools import Tools
     from tagframe.lm import Budget

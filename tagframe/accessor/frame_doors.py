@@ -1,4 +1,4 @@
-"""What a frame can do by rooms that are slow to import: ``df.tag.retrieve_tables(question)``."""
+"""Methods of a frame from packages that are slow to import: ``df.tag.retrieve_tables(question)``."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def retrieve_tables(
     quote: bool = False,
     **options: Unpack[RetrieveOptions],
 ) -> RetrievedTables | Quote:
-    """The tables that answer a question together, as :func:`tagframe.retrieve_tables` finds them.
+    """Find the tables that answer a question together; see :func:`tagframe.retrieve_tables`.
 
-    On ``corpus.tables`` (filtered or not) these are the tables to search. Any other frame is the *anchor*: the
-    tables found answer the question together with it, as it is now, and ``k`` does not count it. A frame that was
-    taken from a table of the corpus stands for that table.
+    ``corpus.tables`` (filtered or not) is the list of tables to search. Any other frame is the *anchor*: the tables
+    found answer the question together with it, as it is now, and ``k`` does not count it. A frame that was taken from a
+    table of the corpus represents that table.
     """
     if "anchor" in options:
-        raise InvalidArgument("df.tag.retrieve_tables has no keyword 'anchor': the frame is it")
+        raise InvalidArgument("df.tag.retrieve_tables has no keyword 'anchor': the frame is the anchor")
     frame = self._frame
     catalogue = corpus_of(frame)
     if catalogue is not None:
@@ -66,7 +66,7 @@ def retrieve_tables(
 
 
 def _table_of(frame: pd.DataFrame, corpus: Corpus) -> str | None:
-    """The table of the corpus that the frame was taken from, if it has any of its columns still."""
+    """The table of the corpus from which the frame was taken, if it still has any of that table's columns."""
     table = results.recall(frame, "table")
     if table is None or table not in corpus:
         return None

@@ -1,6 +1,6 @@
-"""LOTUS's keywords on ``df.tag``: each is one of ours, has another name here, or is refused with what does its work.
+"""LOTUS's keywords on ``df.tag``: each has the same name here or another one, or is refused with a replacement.
 
-So a pipeline moves over by adding ``.tag``, and what it asked for is never silently left out.
+So a pipeline moves over by adding ``.tag``, and no keyword is silently ignored.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import Any
 from tagframe.errors import InvalidArgument
 
 RENAMED = {"user_instruction": "instruction", "join_instruction": "instruction", "other": "right"}
-"""LOTUS's name → ours."""
+"""LOTUS's name → tagframe's name."""
 
 INSTEAD = {
     "additional_cot_instructions": "say it in the instruction; return_explanations=True has the model explain first",
-    "cascade_args": "give cascade=tf.Cascade(recall=…, precision=…) where the operator has it",
+    "cascade_args": "give cascade=tf.Cascade(recall=…, precision=…) if the operator has it",
     "cascade_threshold": "no cheaper model decides comparisons here",
-    "default": 'an answer that cannot be read is never taken for one; on_error="keep" keeps such rows as <NA>',
-    "helper_examples": "a cascade's proxy learns from the rows that are sampled for it",
-    "long_context_strategy": "rows are packed by tokens, and what is cut is told in .tag.outcomes",
+    "default": 'an answer that cannot be parsed is a failure; on_error="keep" keeps such rows as <NA>',
+    "helper_examples": "a cascade's proxy learns from its own sample of rows",
+    "long_context_strategy": "rows are packed by tokens, and .tag.outcomes tells which rows were cut",
     "method": 'give compare="pair" or compare="list"',
     "output_tokens": "the answers are True, False and Unsure",
     "postprocessor": "give dtype=, choices= or response_format= of sem_map",
     "progress_bar_desc": "give progress=True or progress=False",
     "return_raw_outputs": "give return_explanations=True; the response store keeps every answer",
-    "return_explanations": "a ranking is made of many answers; .tag.outcomes and its remarks tell of it",
+    "return_explanations": "a ranking is made of many answers; see .tag.outcomes and its remarks",
     "return_stats": "read .tag.outcomes of the result, and tagframe.usage()",
-    "safe_mode": "df.tag.quote tells the calls and the cost before anything is spent, and budget= is a bound",
+    "safe_mode": "df.tag.quote returns the calls and the cost in advance, and budget= is a limit",
     "split_fields_into_cols": "the fields of a response_format are columns",
     "strategy": "give return_explanations=True, which has the model explain first",
     "system_prompt": "say it in the instruction",
 }
-"""LOTUS's keyword that is none of ours → what does its work."""
+"""LOTUS's keyword that tagframe does not have → its replacement."""
 
 
 @functools.cache
 def taking_lotus_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of ``df.tag`` that takes what LOTUS's takes, or says what to give instead."""
+    """A method of ``df.tag`` that takes the keywords of LOTUS's method, or names their replacements."""
     own = inspect.signature(method).parameters
 
     @functools.wraps(method)
@@ -47,10 +47,10 @@ def taking_lotus_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(*arguments, **{k: v for name, given in keywords.items() for k, v in _ours(name, given).items()})
 
     def _ours(name: str, given: Any) -> dict[str, Any]:
-        """The keyword as one of ours; none for one that is switched off.
+        """The keyword under tagframe's name; none if it is switched off.
 
         Raises:
-            InvalidArgument: there is no such one here.
+            InvalidArgument: tagframe does not have the keyword.
         """
         if name in own or (name not in RENAMED and name not in INSTEAD):
             return {name: given}

@@ -1,7 +1,6 @@
-"""The methods of ``df.tag`` and ``df.tag.quote`` that are derived: operators, and functions of other rooms.
+"""The derived methods of ``df.tag`` and ``df.tag.quote``: operators, and functions of other packages.
 
-They are made when they are looked for, since that imports the rooms that they are of. Their types stand in
-``operator_methods.pyi``.
+They are made at first use, since making them imports their packages. Their types are in ``operator_methods.pyi``.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ FUNCTIONS = {
     "sem_cluster_by": "tagframe.lotus",
     "sem_partition_by": "tagframe.lotus",
 }
-"""Methods that call a function of their name on the frame → where it is."""
-"""A name that was a method's once → what is written instead."""
+"""Methods that call a function of the same name on the frame → its module."""
 
 
 class Derived(type):
-    """The class of classes whose methods are made when they are looked for."""
+    """The metaclass of classes whose methods are made at first use."""
 
     _quotes: bool
 
@@ -42,7 +40,7 @@ class Derived(type):
 
 
 class OperatorMethods(metaclass=Derived):
-    """``df.tag.sem_…`` and ``df.tag.merge``: each calls the function of its name on the frame."""
+    """``df.tag.sem_…`` and ``df.tag.merge``: each calls the function of the same name on the frame."""
 
     _quotes = False
 
@@ -57,11 +55,11 @@ class OperatorMethods(metaclass=Derived):
 
 
 class QuoteAccessor(OperatorMethods):
-    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
+    """``df.tag.quote``: each operator with its own keywords, returning a :class:`~tagframe.lm.Quote`.
 
-    Nothing is sent. Answers that the response store has are used, others are guessed: where calls depend on answers
-    (``sem_topk``, ``sem_agg`` over many rows), their number is about what it would be, with the worst case beside it.
-    ``df.tag.sem_filter(…, quote=True)`` is the same.
+    Nothing is sent. Stored answers are used, others are guessed. If calls depend on answers (``sem_topk``, ``sem_agg``
+    over many rows), their number is an estimate, and the quote also has the worst case. ``df.tag.sem_filter(…,
+    quote=True)`` is the same.
     """
 
     _quotes = True
@@ -77,7 +75,7 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
     """A method by its name.
 
     Raises:
-        NameUnknown: there is none of this name.
+        NameUnknown: there is no method with this name.
     """
     from tagframe.operators import OPERATORS
     from tagframe.operators.public_forms import method

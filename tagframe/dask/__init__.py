@@ -1,15 +1,15 @@
 """Operators and merges over Dask's frames: ``ddf.tag``.
 
-``import tagframe.dask`` registers ``ddf.tag`` (``import tagframe`` does so too where Dask is imported already). What it
-gives is lazy. When it is computed, workers find the distinct rows of their partitions, the client asks about them, with
-its one model, rate limit, budget and store, and workers join the answers back.
+``import tagframe.dask`` registers ``ddf.tag``; ``import tagframe`` does so too if Dask is imported already. Results are
+lazy. When one is computed, workers find the distinct rows of their partitions. The client asks about them, with one
+model, rate limit, budget and store. Then workers join the answers back.
 
-What is promised: rows that show the same are asked once, whatever their partitions; a result that is computed again, or
-of which ``len()`` was taken before, pays nothing again in this process; a task that Dask runs twice, as after a worker
-was killed, asks nothing at all, since workers never ask. With a response store (``store=``) a client that was killed
-pays nothing for answers that were put into the store. What is not: an answer that a model gave and that was not yet in
-the store when the client was killed is paid again; without a store all are. Distinct rows, of the columns that the
-model is shown, are held by the client, and so are all rows of ``sem_agg``, which reads every one of them.
+Guarantees: rows with the same shown values are asked about once, whatever their partitions. A result that is computed
+again, also after ``len()``, costs nothing again in this process. A task that Dask runs twice, such as after a worker
+was killed, asks nothing, since workers never ask. With a response store (``store=``), a client that was killed does not
+pay again for stored answers. An answer that was not stored yet when the client was killed is paid for again; without a
+store, all answers are. The client holds the distinct rows, with the columns that the model is shown; for ``sem_agg``,
+which reads every row, it holds all rows.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["DaskMergeReport", "TagAccessor"]
 
 @register_dataframe_accessor("tag")
 class TagAccessor:
-    """Semantic operators and merges on a frame in partitions; see the module."""
+    """Semantic operators and merges on a frame in partitions; see :mod:`tagframe.dask`."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(type(self), name):  # a property that there is no answer to, which says why
+        if hasattr(type(self), name):  # a property without a value, whose error says why
             return object.__getattribute__(self, name)
         made = OPERATORS.get(name)
         if made is None or made.over not in _ASKINGS:
@@ -56,27 +56,27 @@ class TagAccessor:
         return [*super().__dir__(), *_names()]
 
     def merge(self, other: Any, *, on: str | Sequence[str] | None = None, **options: Any) -> Any:
-        """The rows of this frame with those of another, on keys that are inferred; see :mod:`tagframe.dask.merging`."""
+        """Join this frame with another one on inferred keys; see :mod:`tagframe.dask.merging`."""
         return merge(self._frame, other, on=on, **options)
 
     @property
     def merge_report(self) -> DaskMergeReport:
-        """What :meth:`merge` did to the rows, counted when it is looked at.
+        """What :meth:`merge` did to the rows; it is counted when it is first read.
 
         Raises:
-            FactUnknown: the frame did not come from it.
+            FactUnknown: the frame is not a result of :meth:`merge`.
         """
         return report_of(self._frame)
 
 
 def partitioned(operator: Operator[...]) -> Callable[..., Any]:
-    """``ddf.tag.NAME``: as on a frame, giving a lazy frame; ``sem_agg`` and ``sem_topk`` give one of one partition."""
+    """``ddf.tag.NAME``: as on a frame, but the result is lazy; ``sem_agg`` and ``sem_topk`` return one partition."""
 
     def on_partitions(self: TagAccessor, *args: Any, **kwargs: Any) -> Any:
         options, settings = operator.told_apart(kwargs)
         if kwargs.get("quote"):
             raise InvalidArgument(
-                "quote= is for a frame; of partitions, quote one: ddf.get_partition(0).compute().tag.quote"
+                "quote= needs a pandas frame; quote one partition: ddf.get_partition(0).compute().tag.quote"
             )
         lm = get_lm(operator.name, **settings)
         return _ASKINGS[operator.over](self._frame, operator, lm, args, options)
@@ -87,7 +87,7 @@ def partitioned(operator: Operator[...]) -> Callable[..., Any]:
 
 def _by_rows(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     meta, given, result = _tried(frame, operator, lm, args, options)
-    # What is asked of rows is settled by these, given or not.
+    # The questions about rows depend on these arguments, given or not.
     settled = {name: given[name] for name in ("suffix", "return_all") if name in given} | options
     shown = Shown(*operator.shown(meta, given))
     return new_collection(
@@ -105,7 +105,7 @@ def _as_a_whole(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any
 
 def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     if options.get("on_error") == "keep":
-        raise InvalidArgument(f'on_error="keep" of {operator.name} keeps rows without a rank; "drop" leaves them out')
+        raise InvalidArgument(f'on_error="keep" does not work with {operator.name} on partitions; use "drop"')
     meta, given, result = _tried(frame, operator, lm, args, options)
     shown, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
     asking = BestAsking(
@@ -115,7 +115,7 @@ def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
 
 
 _ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _by_rank}
-"""By what an operator looks at: how it is asked over partitions; others are not."""
+"""How an operator is run over partitions, by what it looks at; other operators have no such form."""
 
 
 def _names() -> list[str]:
@@ -125,17 +125,17 @@ def _names() -> list[str]:
 def _tried(
     frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame]:
-    """A frame without rows, the arguments by name, and what the operator makes of it, which asks nothing."""
+    """A frame without rows, the arguments by name, and the operator's result for it, which needs no model."""
     meta = make_meta(frame)
     given = operator.arguments(meta, *args, **options)
     if refusal := operator.needs_all(given):
-        raise InvalidArgument(f"{refusal}, which partitions do not give in order")
+        raise InvalidArgument(f"{refusal}, but partitions come in no fixed order")
     result = _plain(function(operator)(meta.iloc[:0], *args, lm=lm, **options))
     return meta, given, result
 
 
 def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> Shown:
-    """The columns that the model is shown and those of the groups, by names of their own."""
+    """The columns that the model is shown and those of the groups, under unique names."""
     groups = group_keys(given.get("group_by"))
     of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
     positions = sorted({*operator.shown(frame, given)[0], *of_groups})
@@ -143,7 +143,7 @@ def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, An
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Without what is known of it, which holds models and would be sent to workers."""
+    """The frame without its facts, which contain models and would be sent to workers."""
     plain = frame.copy()
     plain.attrs = {}
     return plain

@@ -1,4 +1,4 @@
-"""What the client does: it asks about distinct rows, once, and keeps the answers."""
+"""The client's part: it asks about distinct rows, once, and keeps the answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Function = Callable[..., pd.DataFrame]
 
 
 class Asking:
-    """An operator of which a lazy frame is to be made; it lives in the client, and is never sent to a worker.
+    """An operator behind a lazy frame; it stays in the client, and is never sent to a worker.
 
     Attributes:
-        meta: what a partition of the result is like, without rows.
-        shown: the columns that the client needs of a row, and what they are called where it asks.
+        meta: a partition of the result without rows.
+        shown: the columns of a row that the client needs, and their names in its questions.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Asking:
         self._lm = lm
         self.meta, self.shown = meta, shown
         self._own = Shown(tuple(range(len(shown.positions))), shown.names)  # of a frame of these columns alone
-        # What is asked later is asked with the settings of the call.
+        # Later questions use the settings of the call.
         self._context = contextvars.copy_context()
         self._name = uuid.uuid4().hex
 
@@ -49,8 +49,8 @@ class Asking:
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            "an operator over partitions is asked by the client, with its model, its budget and its store, and cannot "
-            "be sent to another process: compute() it here, or persist() it first"
+            "only the client, which has the model, the budget and the store, can compute an operator over partitions; "
+            "it cannot be sent to another process: compute() it here, or persist() it first"
         )
 
     def run(self, frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
@@ -69,7 +69,7 @@ class RowAsking(Asking):
         self._found: list[pd.DataFrame] = []
 
     def answers(self, distinct: pd.DataFrame) -> Answers:
-        """The answers to rows of the columns that are shown; those that were asked before are not asked again."""
+        """The answers to rows of the shown columns; rows that were asked before are not asked again."""
         with self._lock:
             _, firsts, lines = self._own.lines(distinct)
             new = [at for at in np.argsort(firsts) if lines[at] not in self._known]
@@ -88,7 +88,7 @@ class RowAsking(Asking):
         self._known.update((line, start + number) for number, line in enumerate(lines))
 
     def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
-        """The columns to be added, and which rows stay."""
+        """The columns to add, and which rows stay."""
         kept = np.ones(len(added), dtype=bool)
         suffix = str(self._options.get("suffix", "")).strip("_")
         failed = added[error].notna().to_numpy() if (error := f"{suffix}_error") in added else ~kept
@@ -110,7 +110,7 @@ class BestAsking(Asking):
         self.group_by, self.k = list(group_by), k
 
     def answers(self, distinct: pd.DataFrame) -> Answers:
-        """Ranks; all rows are ranked together, so that nothing is kept but what the store has."""
+        """Ranks. All rows are ranked together, so no answers are kept except in the store."""
         _, firsts, _ = self._own.lines(distinct)
         rows = distinct.iloc[np.sort(firsts)].reset_index(drop=True)
         groups = np.zeros(len(rows), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Lazy frames whose answers are asked for by the client when they are computed.
+"""Lazy frames for which the client asks the model when they are computed.
 
-Dask has the client optimise an expression before workers get it. There the distinct rows of the partitions are
-computed, by the workers; the client asks about them; and the expression becomes one that joins the answers back.
+With Dask, the client optimises an expression before workers get it. At that point, the workers compute the distinct
+rows of the partitions, the client asks about them, and an expression that joins the answers back replaces the first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tagframe.dask.partition_tasks import GROUP, RANK, best_of_all, best_rows, d
 
 
 class _Asked(Expr):  # type: ignore[misc]
-    """A frame of which only the columns are known before it is asked for; in one partition, as a rule."""
+    """A frame of which only the columns are known before it is computed; usually in one partition."""
 
     _parameters = ("frame", "asking")
 
@@ -40,7 +40,7 @@ class Answered(_Asked):
         return self.frame.divisions
 
     def _simplify_up(self, parent: Any, dependents: Any) -> Any:
-        """Some partitions are asked about alone, and so are the first ones for ``head``."""
+        """If only some partitions are needed, such as the first ones for ``head``, only these are asked about."""
         if isinstance(parent, Partitions):
             return type(self)(Partitions(self.frame, parent.partitions), self.asking)
         if isinstance(parent, Head):
@@ -72,7 +72,7 @@ class Best(_Asked):
 
 
 class Whole(_Asked):
-    """What the client makes of all rows."""
+    """The client's result from all rows."""
 
     def _lower(self) -> Any:
         asking: Asking = self.asking

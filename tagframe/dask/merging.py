@@ -1,4 +1,4 @@
-"""Merges of Dask's frames on inferred keys, and their account from aggregates."""
+"""Merges of Dask's frames on inferred keys, and their reports, computed from aggregates."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class DaskMergeReport(Shown):
     """What a merge of two frames in partitions did, from aggregates over them.
 
     Attributes:
-        left, right: the key columns of either side.
-        chance: that they are a key, where they were inferred; None where they were given.
+        left, right: the key columns of each side.
+        chance: the probability that they are a key, if they were inferred; None if they were given.
         rows_in: rows of the left frame.
-        matched: those that have a partner.
-        unmatched_left: those that have none, among them ``null_keys``.
-        unmatched_right: rows of the right frame that no row matched.
+        matched: left rows with a partner.
+        unmatched_left: left rows without a partner, ``null_keys`` included.
+        unmatched_right: rows of the right frame without a partner.
         null_keys: left rows whose key is null; they never match.
         rows_out: rows of the result.
     """
@@ -69,27 +69,27 @@ def merge(
     how: Literal["inner", "left"] = "inner",
     on_fanout: Literal["raise", "allow"] = "raise",
 ) -> Any:
-    """The rows of a frame with those of another.
+    """Join the rows of a frame with those of another.
 
-    Unless ``on`` says it, the key is inferred from one pass over both frames, at once: partitions are profiled by the
-    workers. Whether keys of the other frame repeat is counted at once, too. The result itself is lazy.
+    Unless ``on`` gives the key, it is inferred in one pass over both frames, which runs at once: workers profile the
+    partitions. Repeated keys of the other frame are also counted at once. The result itself is lazy.
 
     Args:
         frame: its rows are kept as they are, each once.
-        other: the frame to bring in; a pandas one as well.
-        on: the key: ``"buyer = id"``, the name of a column of both frames, or a list of such.
+        other: the frame to add; it may be a pandas frame.
+        on: the key: ``"buyer = id"``, the name of a column of both frames, or a list of these.
         how: "left" keeps rows without a partner.
-        on_fanout: "raise" refuses what would repeat rows of ``frame``.
+        on_fanout: "raise" refuses a merge that would repeat rows of ``frame``.
 
     Returns:
-        A lazy frame. Null keys never match. A column of both frames that is no key has the suffix ``_right``;
-        ``.tag.merge_report`` counts what became of the rows.
+        A lazy frame. Null keys never match. A column of both frames that is not a key gets the suffix ``_right``;
+        ``.tag.merge_report`` accounts for the rows.
 
     Raises:
-        NotConnected: no columns look like a key of both.
-        FanOut: keys of ``other`` repeat; the first of those are on the exception.
-        ColumnNotFound: ``on`` names no column.
-        InvalidArgument: the key's columns are of unlike types, an argument is none.
+        NotConnected: no columns look like a key of both frames.
+        FanOut: keys of ``other`` repeat; the first ones are on the exception.
+        ColumnNotFound: ``on`` does not name a column.
+        InvalidArgument: the key's columns have different types, or an argument is invalid.
     """
     from dask.dataframe import from_pandas
 
@@ -106,11 +106,11 @@ def merge(
     for mine, theirs in pairs:
         if _kind(mine_meta[mine]) != _kind(their_meta[theirs]):
             raise InvalidArgument(
-                f"{mine!r} is {mine_meta[mine].dtype} and {theirs!r} is {their_meta[theirs].dtype}: make them of "
-                "one type first, as by ddf.astype"
+                f"{mine!r} is {mine_meta[mine].dtype} and {theirs!r} is {their_meta[theirs].dtype}: convert them to "
+                "one type first, as with ddf.astype"
             )
     whole = [pair for pair in pairs if _is_integer(mine_meta[pair[0]]) and _is_integer(their_meta[pair[1]])]
-    keyed = right.dropna(subset=right_on)  # to pandas a null key is the same as another one
+    keyed = right.dropna(subset=right_on)  # in pandas null keys are equal
     keyed = keyed.astype({theirs: mine_meta[mine].dtype for mine, theirs in whole})
     repeated = keyed.groupby(right_on).size()
     repeated = repeated[repeated > 1].compute()
@@ -169,15 +169,15 @@ def _inferred(frame: Any, other: Any) -> tuple[list[str], list[str], float]:
     pair = next(iter(infer_key_pairs([left, right], across_sources=True)), None)
     if pair is None:
         raise NotConnected(
-            f"no columns look like a key of both frames: {list(frame.columns)} and {list(other.columns)}; say it with "
-            "on='mine = theirs'"
+            f"no columns look like a key of both frames: {list(frame.columns)} and {list(other.columns)}; give the key "
+            "with on='mine = theirs'"
         )
     mine, theirs = list(pair.left_columns), list(pair.right_columns)
     return (theirs, mine, pair.score) if pair.left_table == right.id else (mine, theirs, pair.score)
 
 
 def _profile(frame: Any, name: str) -> TableProfile:
-    """A frame's profile, from those of its partitions, which the workers make."""
+    """A frame's profile, from the profiles of its partitions, which workers make."""
     parts = [dask.delayed(_of_partition)(part, name) for part in frame.to_delayed()]
     profiles: list[TableProfile] = list(dask.compute(*parts))
     rows = sum(profile.rows or 0 for profile in profiles)
@@ -192,7 +192,7 @@ def _of_partition(frame: pd.DataFrame, name: str) -> TableProfile:
 
 
 def _together(columns: Sequence[ColumnProfile], rows: int) -> ColumnProfile:
-    """The profile of a column of all partitions. The smallest hashes of all are among the smallest of each."""
+    """The profile of a column over all partitions. The smallest hashes overall are among the smallest of each."""
     filled = [column for column in columns if column.family != "empty"] or list(columns[:1])
     sketches = [column.sketch for column in columns if column.sketch is not None]
     hashes = np.unique(np.concatenate([sketch.hashes for sketch in sketches])) if sketches else np.empty(0, np.uint64)
@@ -202,7 +202,7 @@ def _together(columns: Sequence[ColumnProfile], rows: int) -> ColumnProfile:
     if complete:
         distinct = max(len(hashes), least)
     else:
-        # The k-th smallest of n hashes stands at k/n of their range (Bar-Yossef et al. 2002).
+        # The k-th smallest of n hashes is at about k/n of their range (Bar-Yossef et al. 2002).
         size = min(SKETCH_SIZE, len(hashes))
         distinct = round((size - 1) / (float(hashes[size - 1]) / 2.0**64))
         distinct = min(max(distinct, least), rows - nulls)
@@ -232,15 +232,15 @@ _reports: OrderedDict[str, Callable[[], DaskMergeReport] | DaskMergeReport] = Or
 
 
 def report_of(frame: Any) -> DaskMergeReport:
-    """What a merge did, counted when it is first looked at.
+    """What a merge did; it is counted when it is first read.
 
     Raises:
-        FactUnknown: the frame did not come from one.
+        FactUnknown: the frame is not a result of a merge.
     """
     found = _reports.get(tokenize(frame))
     if found is None:
         raise FactUnknown(
-            "this frame has no merge_report: it did not come from ddf.tag.merge; read it of the frame that did"
+            "this frame has no merge_report, as it is not a result of ddf.tag.merge; read it from that result"
         )
     if not isinstance(found, DaskMergeReport):
         found = _reports[tokenize(frame)] = found()
@@ -250,7 +250,7 @@ def report_of(frame: Any) -> DaskMergeReport:
 def _counted(
     frame: Any, other: Any, left_on: list[str], right_on: list[str], chance: float | None, result: Any
 ) -> DaskMergeReport:
-    """Each from an aggregate; all of them in one computation."""
+    """Each number is an aggregate; all are computed at once."""
     names = [f"k{number}" for number in range(len(left_on))]
     left = frame[left_on].rename(columns=dict(zip(left_on, names, strict=True)))
     right = other[right_on].rename(columns=dict(zip(right_on, names, strict=True)))

@@ -1,4 +1,4 @@
-"""What workers do: the distinct rows of a partition, and a partition with the answers to them."""
+"""The workers' part: find the distinct rows of a partition, and join the answers back."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Line = str | None
 
 @dataclass(frozen=True)
 class Shown:
-    """What the model is shown of a row.
+    """The columns of a row that the model is shown.
 
     Attributes:
         positions: of the columns.
-        names: of them in prompts.
+        names: of the columns in prompts.
     """
 
     positions: tuple[int, ...]
     names: tuple[str, ...]
 
     def lines(self, frame: pd.DataFrame) -> tuple[Codes, Codes, list[Line]]:
-        """A code for each row, and of each code the first row and what it shows: equal rows have equal codes.
+        """A code for each row (equal rows have equal codes), and for each code the first row and its line.
 
-        Rows are encoded once for each code: of millions of rows few differ as a rule.
+        Each code's row is encoded once: of millions of rows, usually only few differ.
         """
         codes: Codes = np.zeros(len(frame), dtype=np.int64)
         for position in self.positions:
@@ -45,14 +45,14 @@ class Shown:
 def _codes(frame: pd.DataFrame, position: int) -> Codes:
     column = frame.iloc[:, position]
     told = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty")
-    # Objects may be equal and be shown otherwise, as 1 and True; others cannot be compared at all.
+    # Equal objects may be shown differently, such as 1 and True; others cannot be compared at all.
     values: Any = pd.Series(encode_rows(frame, [position], ["c"]), dtype=object) if told else column
     codes: Codes = pd.factorize(values, use_na_sentinel=False)[0].astype(np.int64)
     return codes
 
 
 def distinct_rows(frame: pd.DataFrame, shown: Shown, columns: Sequence[int]) -> pd.DataFrame:
-    """The first of the rows of a partition that show the same, with some columns."""
+    """The first of each group of equal rows of a partition, with some columns."""
     _, firsts, _ = shown.lines(frame)
     return frame.iloc[np.sort(firsts), list(columns)].reset_index(drop=True)
 
@@ -62,9 +62,9 @@ class Answers:
     """Answers to distinct rows.
 
     Attributes:
-        rows: from what a row shows to the row of its answer.
-        added: the columns that the operator adds, a row an answer.
-        kept: of each answer, whether rows with it stay.
+        rows: from the line of a row to the row of its answer.
+        added: the columns that the operator adds, one row for each answer.
+        kept: for each answer, whether rows with it stay.
     """
 
     rows: Mapping[Line, int]
@@ -75,7 +75,7 @@ class Answers:
         """The rows of the answers to the rows of a partition.
 
         Raises:
-            PartitionChanged: a row has none.
+            PartitionChanged: a row has no answer.
         """
         codes, _, lines = shown.lines(frame)
         try:
@@ -83,7 +83,7 @@ class Answers:
         except KeyError as error:
             raise PartitionChanged(
                 "a partition has a row that it did not have when its rows were asked about: "
-                f"{str(error.args[0])[:200]}; where a source gives other rows each time, ddf = ddf.persist() holds them"
+                f"{str(error.args[0])[:200]}; if a source changes between reads, use ddf = ddf.persist()"
             ) from None
         return rows[codes] if len(codes) else np.empty(0, dtype=np.intp)
 

@@ -131,7 +131,7 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
     elif len(found.ids) > 1:
         lines.append("no key pairs connect them")
     if found.note:
-        lines.append(f"({found.note})")
+        lines.append(found.note)
     return fitted("\n".join(lines))
 
 

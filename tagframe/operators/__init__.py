@@ -1,7 +1,7 @@
 """Semantic operators: a frame and an instruction in, a frame and each row's outcome out.
 
-A new operator is a file that declares it (:func:`tagframe.operators.operator.declare`), and the file's name in the
-import below; ``python tools/write_stubs.py`` then tells type checkers of it.
+To add an operator, write a file that declares it (:func:`tagframe.operators.operator.declare`), add the file's name to
+the import below, and run ``python tools/write_stubs.py``, which writes the stubs for type checkers.
 """
 
 from typing import TYPE_CHECKING

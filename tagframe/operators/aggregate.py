@@ -1,4 +1,4 @@
-"""``sem_agg``: one answer from many rows (or from the rows of each group), with the rows that it rests on."""
+"""``sem_agg``: one answer from many rows (or from the rows of each group), with the rows behind it."""
 
 from __future__ import annotations
 
@@ -34,39 +34,39 @@ def sem_agg(
 ) -> Step[pd.DataFrame]:
     """Answer one request from all rows, or from the rows of each group.
 
-    Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
-    group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
-    the setting ``context_window``, of litellm's table, or, where neither knows it, what the server does not refuse. A
-    row that alone is too long is cut, and the group's outcome says so. Parts carry their numbers of rows; a mean, a sum
-    or a share is better computed by pandas, from what :func:`sem_score` or :func:`sem_map` says of each row.
+    If the rows do not fit into one prompt, they are answered in parts, and the partial answers are combined round by
+    round, each group at its own pace. A prompt holds about 10,000 tokens of rows, and never more than the model's
+    window: the setting ``context_window``, or the window in litellm's table; if neither is known, as much as the server
+    accepts. A single row that is too long is cut, and the group's outcome says so. Each part carries its number of
+    rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
 
-    The model is asked to name the rows that its answer rests on, by the numbers that they are shown with. If it names
-    a number that was not shown, it is asked once more. If it names none, all rows that were shown are the sources, and
-    the outcome says so.
+    The model is asked to cite the rows behind its answer by the numbers that they are shown with. If it cites a number
+    that was not shown, it is asked once more. If it cites none, all rows that were shown are the sources, and the
+    outcome says so.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
-            model is shown all columns.
-        all_cols: show all columns even where some are named (LOTUS' keyword).
+        instruction: a request that names columns in braces, ``"Summarise the {review}s"``; if it names none, the model
+            is shown all columns.
+        all_cols: show all columns even if some are named (LOTUS' keyword).
         group_by: columns; one answer for each group, groups in order of first appearance.
-        response_format: a pydantic model class that the answer is an instance of (LOTUS' keyword): checked, asked for
-            once more where it is none, and spread into a column for each field; ``_output`` has it as JSON.
-        knowledge: let the model add what it knows of the world, each such statement between ``[beyond the rows: …]``;
-            by default it answers from the rows alone.
+        response_format: a pydantic model class for the answer (LOTUS' keyword). The answer is checked, and asked for
+            once more if it does not match. Each field becomes a column; ``_output`` has the answer as JSON.
+        knowledge: let the model add knowledge of the world, each such statement between ``[beyond the rows: …]``; by
+            default it answers from the rows only.
         suffix: the name of the answer's column.
         on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
             ``output_error``, or ``"drop"`` it.
 
     Returns:
-        A frame of one row and the column ``_output``, or a row a group with the group's columns before it. A frame
-        without rows has nothing to say: ``<NA>``, or no groups. ``.tag.sources`` has the rows behind each answer,
-        ``.tag.outcomes`` what became of each group.
+        A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
+        columns first. For a frame without rows: ``<NA>``, or no groups. ``.tag.sources`` has the rows behind each
+        answer, ``.tag.outcomes`` the outcome of each group.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all groups have been tried.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, or a ``response_format`` that is no pydantic model class.
+        ColumnNotFound: a named column does not exist.
+        InvalidArgument: the instruction has no words, or ``response_format`` is not a pydantic model class.
         NotConfigured: no model is set.
     """
     value = None if response_format is None else model_value(response_format)
@@ -77,7 +77,7 @@ def sem_agg(
     own = [suffix, error_name(suffix)]
     refuse_taken(frame[keys], [*own, *fields], suffix)
     if len({*own, *fields}) < 2 + len(fields):
-        raise InvalidArgument(f"a field of {response_format.__name__} is called {own[0]!r} or {own[1]!r}")
+        raise InvalidArgument(f"a field of {response_format.__name__} must not be called {own[0]!r} or {own[1]!r}")
     style = Style(resolved.text, value, knowledge, window)
     lines = encode_rows(frame, resolved.positions, resolved.names)
     members = [[row for row in rows if lines[row] is not None] for rows in groups]
@@ -124,9 +124,9 @@ def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
         return Outcome("null")
     notes = []
     if not digest.named:
-        notes.append("names no sources: they are all rows that were shown")
+        notes.append("the answer names no sources, so all rows shown count as sources")
     if added := answer.cited.text.count(KNOWLEDGE_MARK):
-        notes.append(f"{added:,} statements are beyond the rows")
+        notes.append(f"statements beyond the rows: {added:,}")
     return Outcome("cut" if digest.cut else "answered", None, "; ".join(notes) or None)
 
 
@@ -134,12 +134,12 @@ def _remarks(digests: Sequence[Digest], answers: Sequence[Found | Exception | No
     both = zip(digests, answers, strict=True)
     unnamed = sum(isinstance(answer, Found) and not digest.named for digest, answer in both)
     return (
-        [f"{unnamed:,} of {len(digests):,} answers name no sources: all rows shown stand for them"] if unnamed else []
+        [f"{unnamed:,} of {len(digests):,} answers name no sources; all rows shown count as theirs"] if unnamed else []
     )
 
 
 def _sources(frame: pd.DataFrame, answers: Sequence[Sequence[int]]) -> pd.DataFrame:
-    """The rows behind each answer: those of the input, with the label of the answer before their columns."""
+    """The input rows behind each answer; the label of the answer is the first column."""
     sources = frame.iloc[[row for rows in answers for row in rows]].copy()
     numbers = [number for number, rows in enumerate(answers) for _ in rows]
     sources.insert(0, free_name(frame, "answer"), numbers)

@@ -1,7 +1,7 @@
-"""One grammar for what models answer: reasoning is cut off, then the whole answer counts, or its last line.
+"""One grammar for the answers of models: reasoning is cut off; then the whole answer counts, or its last line.
 
-What stands in the middle of a sentence is no answer: "The row says 'Answer: True'" says nothing of the claim, and
-reasoning that was cut off before its end has concluded nothing.
+Words inside a sentence are not an answer: "The row says 'Answer: True'" does not answer the claim. Reasoning that was
+cut off before its end has no conclusion.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Unsure(Enum):
-    """The one value of an answer that says that there is none to give."""
+    """The value of an answer in which the model says that it cannot tell."""
 
     UNSURE = "unsure"
 
@@ -59,11 +59,11 @@ _UNSURE_SENTENCE = re.compile(
     r"the (?:row|data|text|record)s? (?:does not|doesn't|do not|don't) "
     r"(?:say|tell|mention|specify|state|indicate|provide|contain|include|give)\b.*"
 )
-"""Only on a line of its own, and the last one: on the way to an answer such a sentence is no answer."""
+"""These count only as the last line: before an answer, such a sentence is part of the reasoning."""
 
 
 def is_unsure(answer: str) -> bool:
-    """Whether an answer, without its reasoning, says that it cannot say.
+    """Whether an answer, without its reasoning, says that the model cannot tell.
 
     >>> [is_unsure(text) for text in ("**Unknown**", "Maybe.", "It cannot be determined from the row.", "No.")]
     [True, True, True, False]
@@ -76,7 +76,7 @@ def is_unsure(answer: str) -> bool:
 
 
 def without_reasoning(text: str) -> str:
-    """The answer that follows a model's reasoning, where there is any.
+    """The answer after a model's reasoning, if there is any reasoning.
 
     >>> without_reasoning("<think>Oslo is a capital.</think>\\n\\nTrue")
     'True'
@@ -92,7 +92,7 @@ def without_reasoning(text: str) -> str:
     opening = _OPENING.match(text.lstrip())
     closings = list(_CLOSING.finditer(text))
     if closings and (opening or not _OPENING.search(text[: closings[0].start()])):
-        # Chat templates may open the reasoning themselves, so that a reply has its end alone.
+        # Chat templates may open the reasoning themselves, so that a reply only has its end.
         return without_reasoning(text[closings[0].end() :]) if opening else text[closings[-1].end() :].strip()
     if opening:
         raise AnswerRejected("the answer ends inside its reasoning")
@@ -100,7 +100,7 @@ def without_reasoning(text: str) -> str:
 
 
 def parse_text(text: str) -> str:
-    """An answer that is any text but an empty one, without reasoning.
+    """An answer that may be any text except an empty one; reasoning is removed.
 
     Raises:
         AnswerRejected: nothing is left.
@@ -112,15 +112,15 @@ def parse_text(text: str) -> str:
 
 
 def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
-    """An answer that is one of a few words, and nothing in between.
+    """An answer that must be one of a few words.
 
-    The whole answer is the word, or its last line is; "Answer:" may stand before it, and markdown around it. A last
-    line that contradicts a line before it is no answer.
+    The whole answer is the word, or its last line is; "Answer:" may come before it, and markdown around it. If the last
+    line contradicts an earlier line, the answer is rejected.
 
     Args:
         text: the answer.
-        words: what each word (in lower case) stands for.
-        expected: how they are named in the error.
+        words: the value of each word (in lower case).
+        expected: a description of the words for the error.
 
     >>> parse_word("A river.\\n**Answer:** no.", {"yes": True, "no": False}, "yes or no")
     False
@@ -135,7 +135,7 @@ def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
 
 
 def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T | Literal[Unsure.UNSURE]:
-    """:func:`parse_word`, or ``UNSURE`` for an answer that says that it cannot say: it is not repaired into a guess.
+    """:func:`parse_word`, or ``UNSURE`` if the model says that it cannot tell; then it is not asked to guess.
 
     >>> parse_word_or_unsure("Maybe.", {"yes": True, "no": False}, "yes or no")
     <Unsure.UNSURE: 'unsure'>
@@ -157,12 +157,12 @@ def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T 
 def parse_labelled_word_or_unsure(
     text: str, words: Mapping[str, T], expected: str
 ) -> tuple[T | Literal[Unsure.UNSURE], str]:
-    """The word that an answer ends with, on a line of its own after "Answer:", and the text before that line.
+    """The word in the last line of an answer, after "Answer:", and the text before that line.
 
-    The word is ``UNSURE`` where the line says that it cannot say.
+    The word is ``UNSURE`` if the line says that the model cannot tell.
 
     Raises:
-        AnswerRejected: it ends otherwise.
+        AnswerRejected: the last line is different.
     """
     answer = without_reasoning(text)
     line = last_line(answer)
@@ -173,17 +173,17 @@ def parse_labelled_word_or_unsure(
 
 
 def parse_block(text: str) -> str:
-    """The text of the last code block of an answer, or all of it where there is none; without reasoning."""
+    """The text of the last code block of an answer, or the whole answer if it has none; reasoning is removed."""
     answer = without_reasoning(text)
     blocks = _FENCED.findall(answer)
     return (blocks[-1] if blocks else answer).strip()
 
 
 def parse_json(text: str, expected: str) -> tuple[Any, str]:
-    """What the JSON of an answer stands for, in a code block or not, and the JSON itself.
+    """The value of the JSON in an answer, in a code block or not, and the JSON itself.
 
     Raises:
-        AnswerRejected: it is none.
+        AnswerRejected: it is not JSON.
     """
     body = parse_block(text)
     try:
@@ -193,7 +193,7 @@ def parse_json(text: str, expected: str) -> tuple[Any, str]:
 
 
 def last_line(text: str) -> str:
-    """The last line that is not empty, "" where there is none."""
+    """The last line that is not empty; "" if there is none."""
     return next((line for line in reversed(text.splitlines()) if line.strip()), "")
 
 
@@ -202,7 +202,7 @@ def _unmarked(line: str) -> str:
 
 
 def _word(line: str) -> str:
-    """A line as one word in lower case: without markdown, "Answer:" and what stands around words."""
+    """A line as one word in lower case, without markdown, "Answer:" and surrounding marks."""
     plain = _unmarked(line)
     label = _LABEL.match(plain)
     return (plain[label.end() :] if label else plain).strip(_EDGES).lower()

@@ -1,14 +1,14 @@
 """Operators over frames that come in batches, for rows that are too many for memory.
 
-In place of a frame every operator takes an iterator of frames, such as :func:`tagframe.read_batches` gives: operators
-that look at one row at a time give an iterator of their results (``sem_filter``, ``sem_map``, ``sem_score``,
-``sem_extract``, and ``sem_join`` and ``sem_sim_join``, whose right side is a frame); those that look at all rows give
-one frame (``sem_agg``, ``sem_topk``, ``sem_search``). With ``to=`` the results go to a folder of Parquet files instead,
-and the call gives its path. ``await tf.asem_filter(batches, …)`` gives an ``async`` iterator, or the path; the batches
-may come from an ``async`` iterator, too.
+Instead of a frame, every operator takes an iterator of frames, such as the result of :func:`tagframe.read_batches`.
+Operators that look at one row at a time return an iterator of their results (``sem_filter``, ``sem_map``,
+``sem_score``, ``sem_extract``, and ``sem_join`` and ``sem_sim_join``, whose right side is a frame). Operators that look
+at all rows return one frame (``sem_agg``, ``sem_topk``, ``sem_search``). With ``to=``, the results are written to a
+folder of Parquet files, and the call returns its path. ``await tf.asem_filter(batches, …)`` returns an ``async``
+iterator, or the path; the batches may come from an ``async`` iterator too.
 
-Rows that show the same are asked once in all batches: the response store has their answers, or, where none is set, one
-that is removed at the end.
+Rows with the same shown values are asked about once in all batches. Their answers are in the response store; if none is
+set, in a temporary one that is removed at the end.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from tagframe.operators.operator import Operator
 
 Frames: TypeAlias = Iterator[pd.DataFrame] | list[pd.DataFrame] | tuple[pd.DataFrame, ...]
-"""Batches, in place of a frame."""
+"""Batches instead of a frame."""
 AsyncFrames: TypeAlias = Frames | AsyncIterator[pd.DataFrame]
 """Batches for a call that is awaited."""
 
 
 class Batches(Iterator[pd.DataFrame]):
-    """The results of an operator, one batch after the other, made as they are asked for."""
+    """The results of an operator, batch by batch; each is made when it is requested."""
 
     def __init__(self, frames: Iterator[pd.DataFrame]) -> None:
         self._frames = frames
-        # A generator sees the settings of whoever asks it for more; these are those of the call.
+        # A generator runs with the settings of its consumer; this context keeps those of the call.
         self._context = contextvars.copy_context()
 
     def __next__(self) -> pd.DataFrame:
@@ -52,19 +52,19 @@ class Batches(Iterator[pd.DataFrame]):
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            "results that are made one batch after the other cannot be sent to another process: to= writes them to a "
+            "results that are made batch by batch cannot be sent to another process: to= writes them to a "
             "folder, which tagframe.read_batches reads anywhere"
         )
 
     def close(self) -> None:
-        """Ask for no more."""
+        """Stop: ask about no more batches."""
         close = getattr(self._frames, "close", None)
         if close is not None:
             self._context.run(close)
 
 
 class AsyncBatches(AsyncIterator[pd.DataFrame]):
-    """:class:`Batches`, awaited: ``async for frame in await tf.asem_filter(batches, …)``."""
+    """:class:`Batches` for ``async`` code: ``async for frame in await tf.asem_filter(batches, …)``."""
 
     def __init__(self, frames: AsyncGenerator[pd.DataFrame]) -> None:
         self._frames = frames
@@ -74,7 +74,7 @@ class AsyncBatches(AsyncIterator[pd.DataFrame]):
         async def following() -> pd.DataFrame | None:
             return await anext(self._frames, None)
 
-        # A task of its own has the settings of the call; to cancel who waits for it is to cancel it.
+        # A separate task keeps the settings of the call; cancelling its consumer cancels it too.
         found = await asyncio.create_task(following(), context=self._context)
         if found is None:
             raise StopAsyncIteration
@@ -84,31 +84,31 @@ class AsyncBatches(AsyncIterator[pd.DataFrame]):
         return Batches.__reduce__(self)  # type: ignore[arg-type]  # it says why there is no way
 
     async def aclose(self) -> None:
-        """Ask for no more."""
+        """Stop: ask about no more batches."""
         await asyncio.create_task(self._frames.aclose(), context=self._context)
 
 
 def are_batches(frame: Any) -> bool:
-    """Whether it stands for many frames."""
+    """Whether the value is an iterator of frames."""
     return isinstance(frame, Iterator | AsyncIterator | list | tuple)
 
 
 def over_batches(
     operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """The results of an operator over batches, or the path that they are written to.
+    """The results of an operator over batches, or the path to which they are written.
 
     Args:
-        operator: which.
+        operator: the operator.
         function: calls it on one frame, with a model's settings as keywords.
         frames: the batches.
-        args, kwargs: of the call, ``to`` among them.
+        args, kwargs: of the call, including ``to``.
 
     Raises:
-        InvalidArgument: what is asked for looks at all rows, or the batches are to be awaited.
+        InvalidArgument: the call needs all rows together, or the batches must be awaited.
     """
     if isinstance(frames, AsyncIterator):
-        raise InvalidArgument(f"{operator.name} does not await its batches; tagframe.a{operator.name} does")
+        raise InvalidArgument(f"{operator.name} takes no async batches; tagframe.a{operator.name} does")
     lm, to, given = _settled(operator, args, kwargs)
     checked, whole = _checked(iter(frames)), WHOLE.get(operator.over)
     if whole is not None:
@@ -122,7 +122,7 @@ def over_batches(
 async def aover_batches(
     operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """:func:`over_batches`, awaited; batches may come from an ``async`` iterator."""
+    """The awaitable form of :func:`over_batches`; batches may come from an ``async`` iterator."""
     lm, to, given = await asyncio.to_thread(_settled, operator, args, kwargs)
     whole = WHOLE.get(operator.over)
     if isinstance(frames, AsyncIterator):
@@ -145,14 +145,14 @@ async def aover_batches(
 def _settled(
     operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LM | None, Any, dict[str, Any]]:
-    """The model of a call, if any, ``to=``, and its other arguments by name."""
+    """The model of a call (if it has one), its ``to=``, and its other arguments by name."""
     options, settings = operator.told_apart(kwargs)
     if kwargs.get("quote"):
-        raise InvalidArgument("quote= is for one frame; batches are read only as their results are wanted")
+        raise InvalidArgument("quote= needs one frame; batches are read only when their results are needed")
     arguments = operator.arguments(None, *args, **options)
     del arguments[next(iter(arguments))]  # the frame
     if refusal := operator.needs_all(arguments):
-        raise InvalidArgument(f"{refusal}, which batches do not give together")
+        raise InvalidArgument(f"{refusal}, but batches come one at a time")
     embedder = {"embedder": settings.pop("embedder")} if "embedder" in settings else {}
     lm = get_lm(operator.name, **settings) if operator.asks(arguments) else None
     return lm, kwargs.get("to"), {**arguments, **embedder}
@@ -165,7 +165,7 @@ def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
 
 def _frame(frame: Any, number: int) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame):
-        raise InvalidArgument(f"batches are frames; number {number} is a {type(frame).__name__}")
+        raise InvalidArgument(f"every batch is a frame; batch {number} is a {type(frame).__name__}")
     return frame
 
 
@@ -186,7 +186,7 @@ async def _aeach(
 
 
 async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:
-    """The frames, each read while the event loop goes on."""
+    """The frames; the event loop goes on while each is read."""
     if isinstance(frames, AsyncIterator):
         number = 0
         async for frame in frames:
@@ -199,7 +199,7 @@ async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:
 
 
 def _called(calls: Calls, function: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    """What comes of the calls; the thread waits for each."""
+    """The results of the calls; the thread waits for each."""
     found = None
     while isinstance(call := _following(calls, found), Call):
         found = function(call.frame, **call.given)
@@ -207,7 +207,7 @@ def _called(calls: Calls, function: Callable[..., pd.DataFrame]) -> pd.DataFrame
 
 
 async def _acalled(calls: Calls, function: Callable[..., Any]) -> pd.DataFrame:
-    """:func:`_called`, awaited."""
+    """The awaitable form of :func:`_called`."""
     found = None
     while isinstance(call := await asyncio.to_thread(_following, calls, found), Call):
         found = await function(call.frame, **call.given)
@@ -215,7 +215,7 @@ async def _acalled(calls: Calls, function: Callable[..., Any]) -> pd.DataFrame:
 
 
 def _following(calls: Calls, found: pd.DataFrame | None) -> Call | pd.DataFrame:
-    """The next call, or what came of all."""
+    """The next call, or the result of all calls."""
     try:
         return calls.send(found)  # type: ignore[arg-type]  # None begins it
     except StopIteration as end:
@@ -224,7 +224,7 @@ def _following(calls: Calls, found: pd.DataFrame | None) -> Call | pd.DataFrame:
 
 @contextlib.contextmanager
 def _remembering(lm: LM | None) -> Iterator[dict[str, Any]]:
-    """The model as a keyword, with a store: its own, or one that is gone after the block."""
+    """The model as a keyword, with its own store, or with one that is removed after the block."""
     if lm is None:
         yield {}
     elif not isinstance(lm, LM) or lm.replays or lm.settings().store is not None:
@@ -249,7 +249,7 @@ Calls: TypeAlias = Generator[Call, pd.DataFrame, pd.DataFrame]
 
 
 def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
-    """All rows, of the columns that the model is shown: it reads every one of them, so that they fit into memory."""
+    """All rows, with the columns that the model is shown. The model reads them all, so they must fit into memory."""
     parts = []
     for frame in frames:
         shown = Instruction.resolve(given["instruction"], frame, all_cols=given.get("all_cols", False)).columns
@@ -259,10 +259,10 @@ def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
 
 
 def _best(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
-    """The best of each batch, and of those the best: whoever is among the first K of all is so in its batch."""
+    """The best of each batch, and of those the best: the first K of all are among the first K of their batches."""
     if given.get("on_error") == "keep":
         raise InvalidArgument(
-            'of batches on_error="keep" would rank rows without an answer again; "drop" leaves them out'
+            'on_error="keep" does not work with batches, as failed rows would be ranked again; use on_error="drop"'
         )
     parts = []
     for frame in frames:
@@ -271,7 +271,7 @@ def _best(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
 
 
 def _nearest(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
-    """The nearest of each batch, by the scores of all; the model is asked at the end."""
+    """The nearest rows of each batch, merged by their scores; the model is asked at the end."""
     k, scores = given["K"], f"vec_scores{given['suffix']}"
     if k is None:
         return (yield from _best(frames, given))
@@ -288,7 +288,7 @@ def _nearest(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
 
 
 def _alike(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
-    """All rows at once: whichever two are alike."""
+    """All rows at once, since any two may be alike."""
     return (yield Call(_together(list(frames)), given))
 
 
@@ -298,7 +298,7 @@ WHOLE: dict[str, Callable[[Iterator[pd.DataFrame], dict[str, Any]], Calls]] = {
     "nearest": _nearest,
     "alike": _alike,
 }
-"""By what an operator looks at: how it goes over batches; others take one at a time."""
+"""How an operator goes over batches, by what it looks at; other operators take one batch at a time."""
 
 
 def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:

@@ -1,6 +1,7 @@
-"""``sem_filter(cascade=…)``: a cheap proxy decides the clear rows, the model the others; recall and precision hold.
+"""``sem_filter(cascade=…)``: a cheap proxy decides the clear rows and the model decides the others.
 
-What may be left to the proxy is found by :mod:`tagframe.operators.proxy_rows`; here that meets frames and the model.
+:mod:`tagframe.operators.proxy_rows` finds the rows that the proxy may decide, so that recall and precision hold. This
+module connects it with frames and the model.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ BY_PROXY = "decided by the cascade's proxy"
 class Cascade:
     """How ``sem_filter`` may leave rows to a proxy.
 
-    With a chance of at least 1 - ``delta``, over the draws of the sample, the rows that are kept have both the recall
-    and the precision asked for, measured against what the model would have answered on all of them. That holds whatever
-    the proxy is worth; a poor one saves no calls.
+    With a probability of at least 1 - ``delta`` over the draws of the sample, the kept rows reach both the recall and
+    the precision, measured against the model's answers on all rows. That holds for every proxy, good or poor; a poor
+    one saves no calls.
 
     Args:
         proxy: ``"classifier"``, a logistic regression on the rows' embeddings, trained on the model's answers to the
             sample; ``"similarity"`` of the embeddings of row and claim; a column of the frame, by its label; a score
-            for each row, as a Series, an array or a list; or a function from the frame to such scores, as one that asks
-            a smaller model: ``lambda rows: rows.tag.sem_score("…", lm="openai/gpt-4o-mini")["_score"]``. (A function is
-            called for a quote, too.) Scores may be on any scale and in either direction.
-        recall: of the rows that the model would have kept, the share that is kept; in (0, 1].
-        precision: of the rows that are kept, the share that the model would have kept; in (0, 1].
-        delta: the chance at most that either is missed; in (0, 1).
-        seed: of the sample; the same seed on the same rows asks the same.
+            for each row, as a Series, an array or a list; or a function from the frame to such scores, such as one that
+            asks a smaller model: ``lambda rows: rows.tag.sem_score("…", lm="openai/gpt-4o-mini")["_score"]``. (A
+            function is also called for a quote.) Scores may have any scale and either direction.
+        recall: the share of the rows that the model would keep which are kept; in (0, 1].
+        precision: the share of the kept rows that the model would keep; in (0, 1].
+        delta: the largest probability that recall or precision is missed; in (0, 1).
+        seed: of the sample; the same seed on the same rows asks the same questions.
 
     Raises:
-        InvalidArgument: for a value that is none.
+        InvalidArgument: a value is not allowed.
 
     >>> Cascade(recall=0.95)
     Cascade(proxy='classifier', recall=0.95, precision=0.9, delta=0.1, seed=0)
@@ -78,17 +79,17 @@ class CascadeReport(Shown):
     """What a cascade did and saved; ``result.tag.cascade``.
 
     Attributes:
-        rows: distinct rows.
-        asked: of the model, those of the sample included.
-        calibration: of these, drawn at random to find out what may be left to the proxy.
-        rounds: one after the other.
-        kept_by_proxy: rows that the proxy decided to be true.
-        left_out_by_proxy: rows that it decided to be false.
-        missed_at_most: true rows among these, if the promise is kept.
-        wrong_at_most: false rows among those that it kept, likewise.
-        recall: at least, if the promise is kept.
-        precision: likewise.
-        delta: the chance at most that it is not.
+        rows: the number of distinct rows.
+        asked: how many of them the model was asked about, the sample included.
+        calibration: how many of these were drawn at random, to find out which rows the proxy may decide.
+        rounds: how many rounds of questions there were.
+        kept_by_proxy: how many rows the proxy judged true.
+        left_out_by_proxy: how many rows the proxy judged false.
+        missed_at_most: the most true rows among these, if the guarantee holds.
+        wrong_at_most: the most false rows among those that the proxy kept, if the guarantee holds.
+        recall: the lowest recall, if the guarantee holds.
+        precision: the lowest precision, if the guarantee holds.
+        delta: the largest probability that the guarantee does not hold.
     """
 
     rows: int
@@ -105,23 +106,23 @@ class CascadeReport(Shown):
 
     @property
     def share_of_calls(self) -> float:
-        """Rows that were asked, of all distinct rows; what the cascade saved is the rest."""
+        """The share of distinct rows that the model was asked about; the cascade saved the rest."""
         return self.asked / self.rows if self.rows else 0.0
 
     def __str__(self) -> str:
         share = f"{self.asked:,} of {self.rows:,} distinct rows ({self.share_of_calls:.0%}"
         return (
-            f"The model was asked about {share}, of which {self.calibration:,} drawn to calibrate); the proxy kept"
+            f"The model was asked about {share}, {self.calibration:,} of them drawn for calibration). The proxy kept"
             f" {self.kept_by_proxy:,} and left out {self.left_out_by_proxy:,}. Recall is at least {self.recall:g} and"
-            f" precision at least {self.precision:g}, with a chance of {1 - self.delta:g}."
+            f" precision at least {self.precision:g}, with a probability of {1 - self.delta:g}."
         )
 
 
 def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
-    """The scores of a cascade's proxy, one a row, before anything else is spent; None where it has none of its own.
+    """The scores of a cascade's proxy, one for each row, before the model is asked; None for the built-in classifier.
 
     Raises:
-        InvalidArgument: ``cascade`` is none, or its scores are not those of the frame's rows.
+        InvalidArgument: ``cascade`` is not a :class:`Cascade`, or its scores do not fit the frame's rows.
     """
     if not isinstance(cascade, Cascade):
         raise InvalidArgument(f"cascade is a tagframe.Cascade(proxy=…, recall=…, precision=…); got {cascade!r}")
@@ -135,7 +136,7 @@ def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
         if proxy not in frame.columns:
             raise InvalidArgument(
                 f"a cascade's proxy is 'classifier', 'similarity', a column, scores, or a function of the frame; got"
-                f" {proxy!r}, which is no column"
+                f" {proxy!r}, which is not a column"
             )
         given = frame[proxy]
     if isinstance(given, pd.Series) and not given.index.equals(frame.index):
@@ -147,7 +148,7 @@ def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
     if scores.shape != (len(frame),) or not np.isfinite(scores).all():
         raise InvalidArgument(
             f"a proxy has one finite score for each of the {len(frame):,} rows; got shape {scores.shape} with"
-            f" {int((~np.isfinite(scores)).sum()):,} that are none"
+            f" {int((~np.isfinite(scores)).sum()):,} that are not finite"
         )
     return scores
 
@@ -165,9 +166,9 @@ def decided_by(
     Args:
         cascade: the proxy and the targets.
         scores: of the proxy, by :func:`scores_of`.
-        claim: as it reads in a prompt.
+        claim: the claim as written in a prompt.
         rows: of the frame, as lines of JSON; None for one that is not asked about.
-        ask: asks the model of some lines.
+        ask: asks the model about some lines.
         size: rows of one prompt.
     """
     counts = Counter(row for row in rows if row is not None)

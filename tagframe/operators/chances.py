@@ -1,4 +1,4 @@
-"""From a proxy and the answers so far to each row's chance of being true: what a cascade samples by."""
+"""Each row's probability of being true, from a proxy and the answers so far; a cascade samples by it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOGIT = 30.0
 
 
 def calibrated(scores: Floats) -> Estimate:
-    """Chances from fixed scores, of which nothing is presumed: higher may mean likelier true, or likelier false.
+    """Probabilities from fixed scores without assumptions: a higher score may mean true, or false.
 
     A logistic regression on the scores' ranks as normal deviates, and their squares.
 
@@ -32,10 +32,10 @@ def calibrated(scores: Floats) -> Estimate:
 
 
 def trained(vectors: Floats, penalty: float = 1.0) -> Estimate:
-    """Chances from a classifier that is trained on the answers: a logistic regression on vectors.
+    """Probabilities from a classifier that is trained on the answers: a logistic regression on vectors.
 
-    What it says of rows that it was trained on is not what it says of others, so that those are scored by classifiers
-    trained without them, a fifth of them at a time, before scores are made chances as in :func:`calibrated`.
+    A classifier is too sure of its training rows. So each fifth of these is scored by a classifier that was trained
+    without it. Then scores are turned into probabilities as in :func:`calibrated`.
 
     Args:
         vectors: shape (n, d), rows of about the same length.
@@ -74,7 +74,7 @@ def fit_logistic(features: Floats, true: Truths, penalties: Floats, near: Floats
         features: shape (n, d).
         true: shape (n,), of 0 and 1 or of booleans.
         penalties: shape (d,), above 0.
-        near: weights to begin with: what is found does not depend on them, how soon does.
+        near: initial weights; they affect the speed, not the result.
     """
     weights = np.zeros(features.shape[1]) if near is None else near.copy()
     for _ in range(_STEPS):
@@ -83,7 +83,7 @@ def fit_logistic(features: Floats, true: Truths, penalties: Floats, near: Floats
         gradient = features.T @ (true - chances) - penalties * weights
         curvature = (features * slopes[:, None]).T @ features + np.diag(penalties)
         step = np.linalg.solve(curvature, gradient)
-        step *= min(1.0, 8.0 / max(float(np.abs(step).max()), 1e-12))  # a full step from afar may go ever further
+        step *= min(1.0, 8.0 / max(float(np.abs(step).max()), 1e-12))  # a full step from far away may diverge
         weights += step
         if float(np.abs(step).max()) < 1e-5:
             break
@@ -103,7 +103,7 @@ def _chances(logits: Floats) -> Floats:
 
 
 def _deviates(scores: Floats) -> Floats:
-    """Ranks of scores as normal deviates; equal scores have the same."""
+    """Ranks of scores as normal deviates; equal scores have equal deviates."""
     _, which, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(scores)
     normal = NormalDist()

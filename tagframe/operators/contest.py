@@ -1,4 +1,4 @@
-"""Rows against each other: what is asked of a model to rank them, and which rows cannot be ranked."""
+"""Rows compared with each other: the prompts for ranking, and the rows that cannot be ranked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHOICES = {f"{before}{letter}": letter.upper() for before in ("", "row ") for l
 _RANKED = re.compile(r"\[?\d+\]?(?:\s*[>,\s]\s*\[?\d+\]?)*")
 _BEFORE = re.compile(r"^\W*(?:(?:the|my)?\s*(?:final\s+)?(?:answer|ranking|order)(?:\s+is)?\s*:)?\s*", re.IGNORECASE)
 ANSWER_TOKENS = 16
-"""Room for one letter, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
+"""Room for one letter, "Answer:" and markdown; if a model reasons first, the LM layer allows more."""
 TOKENS_PER_NUMBER = 8
 
 
@@ -48,11 +48,11 @@ def parse_choice(text: str) -> str:
     return parse_word(text, _CHOICES, "A or B")
 
 
-@functools.cache  # one function a length: prompts are told apart by what reads their answers
+@functools.cache  # one function for each length: prompts with different parsers count as different
 def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tuple[int, ...]]:
-    """What reads an answer that puts the best ``wanted`` of the numbers 1 to ``count`` in order, each once.
+    """A parser for an answer that orders the best ``wanted`` of the numbers 1 to ``count``, each once.
 
-    All of them where it is None. An answer may go on after the best ones, as one that puts all in order does.
+    If ``wanted`` is None, all numbers must be there. An answer may go on after the best ones, such as with the rest.
 
     >>> parse_ranking(3)("Answer: [3] > [1] > [2]"), parse_ranking(9, 2)("4 > 7")
     ((3, 1, 2), (4, 7))
@@ -84,12 +84,12 @@ def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[in
 
 @dataclass(eq=False)
 class Item:
-    """The rows that show the same values: the model could not tell them apart.
+    """Rows with the same shown values, which the model could not tell apart.
 
     Attributes:
-        line: what they show.
-        rows: of the frame.
-        shown: what of it the model is shown.
+        line: their values as a line of JSON.
+        rows: their positions in the frame.
+        shown: the part of the line that the model is shown.
     """
 
     line: str
@@ -98,7 +98,7 @@ class Item:
 
     @property
     def note(self) -> str | None:
-        """What its outcome says of how it was shown."""
+        """The outcome's note on how it was shown."""
         return cut_note(self.line, self.shown)
 
 
@@ -106,20 +106,20 @@ class Item:
 class Contest:
     """The items of one group of rows, compared by a model; the judge and the lister of the two ways to rank.
 
-    Of a comparison that fails, the item is set aside that has never been compared; where that is neither or both, each
-    is tried with one that has been.
+    If a comparison fails, the item that has never been compared is set aside. If that is true of neither or of both,
+    each of the two is compared with an item that has been compared before.
 
     Attributes:
-        items: what is ranked.
-        criterion: by which.
-        limit: prompts that may be asked at most.
-        debias: whether every prompt is also asked with its rows the other way round.
-        longest: rows of a list.
+        items: the items that are ranked.
+        criterion: the criterion.
+        limit: the largest number of prompts.
+        debias: whether every prompt is also asked with its rows in reverse order.
+        longest: the largest number of rows in a list.
         aside: items that cannot be compared, with the error of each.
         stopped: the error after which nothing more is asked.
-        asked: prompts so far.
-        ties: comparisons that came out even.
-        unknown: comparisons that failed although both rows can be compared.
+        asked: the number of prompts so far.
+        ties: the number of comparisons without a winner.
+        unknown: the number of comparisons that failed although both rows could be compared with others.
         short: whether the limit was reached before the order was certain.
     """
 
@@ -140,13 +140,13 @@ class Contest:
 
     @property
     def left(self) -> int:
-        """Comparisons that may still be asked before the order has to do."""
+        """How many comparisons may still be asked."""
         return (self.limit - self.asked) // (2 if self.debias else 1)
 
     # --- pairs ----------------------------------------------------------------------------------------------------
 
     def compare(self, pairs: Sequence[Pair]) -> Step[list[float | None]]:
-        """For each pair: 1 where the first is better, 0 the second, 0.5 neither, None where that is not known."""
+        """For each pair: 1 if the first is better, 0 if the second is, 0.5 if neither is, None if that is not known."""
         found = yield from self._compare(pairs)
         failed = [(pair, one) for pair, one in zip(pairs, found, strict=True) if isinstance(one, Exception)]
         if failed and self.stopped is None:
@@ -183,7 +183,7 @@ class Contest:
         return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS)
 
     def _find_culprits(self, failed: Sequence[tuple[Pair, Exception]]) -> Step[None]:
-        """Set aside what made these comparisons fail."""
+        """Set aside the items that made these comparisons fail."""
         doubtful = [pair for pair, _ in failed if not any(item in self._proven for item in pair)]
         suspects = list(dict.fromkeys(item for pair in doubtful for item in pair))
         others = [item for item in range(len(self.items)) if item not in self.aside and item not in suspects]
@@ -196,7 +196,7 @@ class Contest:
             self._set_aside(culprits, error)
 
     def answers(self, items: Sequence[int]) -> Iterable[Pair]:
-        """What is known of pairs of these items so far: better, worse."""
+        """The known results for pairs of these items so far: better, worse."""
         among = set(items)
         for better in items:
             yield from ((better, worse) for worse in self._wins.get(better, {}) if worse in among)
@@ -208,7 +208,7 @@ class Contest:
     def rank(
         self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
     ) -> Step[list[list[Chain]]]:
-        """For each list its chains; one that cannot be read is divided into halves, which are asked again."""
+        """The chains of each list; a list whose answer cannot be read is asked again in halves."""
         found: list[list[Chain]] = [[] for _ in lists]
         waiting = [(number, list(listed)) for number, listed in enumerate(lists) if listed]
         while waiting and self.stopped is None:
@@ -240,7 +240,7 @@ class Contest:
     def _try_alone(
         self, found: list[list[Chain]], failed: Sequence[tuple[int, list[int], Exception]], shared: Sequence[int]
     ) -> Step[None]:
-        """Lists that cannot be divided further: what was never in one that could be read is tried with what was."""
+        """For lists that cannot be divided further: items that never got an answer are tried with items that did."""
         sound = next((item for item in self._proven if item not in self.aside), None)
         suspects = [item for _, listed, _ in failed for item in listed if item not in self._proven]
         if suspects and sound is not None and not shared:
@@ -248,7 +248,7 @@ class Contest:
         for number, listed, error in failed:
             culprits = listed if shared else [item for item in listed if item not in self._proven]
             self.unknown += not culprits
-            if sound is not None:  # else they are left to be compared in pairs
+            if sound is not None:  # otherwise they are compared in pairs later
                 self._set_aside(culprits, error)
             found[number] += [[item] for item in listed if item not in self.aside]
 
@@ -290,7 +290,7 @@ class Contest:
     def _ask(
         self, shown: Sequence[Sequence[int]], batch_of: Callable[[Sequence[Sequence[int]]], Batch[T]]
     ) -> Step[list[Completion[T]]]:
-        """The completions; two rows that are too long for the model are cut to half, again and again."""
+        """The completions; two rows that are too long for the model are cut to half, repeatedly."""
         self.asked += len(shown)
         found = yield from gather_alike(shown, batch_of)
         long = [
@@ -306,14 +306,14 @@ class Contest:
         return found
 
     def _cut(self, items: Sequence[int]) -> bool:
-        """Show half of what is long of these; False where there is nothing to cut."""
+        """Show only half of the long ones of these; False if there is nothing to cut."""
         long = [self.items[item] for item in items if len(self.items[item].shown.encode()) > SHORTEST]
         for item in long:
             item.shown = shortened(item.shown, max(SHORTEST, len(item.shown.encode()) // 2))
         return bool(long)
 
     def set_aside_unproven(self, items: Iterable[int]) -> None:
-        """Set these aside too where they were never compared since all others were set aside."""
+        """Set these aside too, if they were never compared because all others were set aside."""
         if self.aside and len(self.items) > 1:
             error = next(iter(self.aside.values()))
             self._set_aside([item for item in items if item not in self._proven], error)
@@ -326,7 +326,7 @@ class Contest:
             self.aside.setdefault(item, error)
 
     def contradictions(self, order: Sequence[int]) -> int:
-        """Answers on two items against the order of the first ones, ``order``; all others come after them."""
+        """The number of answers that contradict ``order``; items that are not in it come after it."""
         ranks = {item: rank for rank, item in enumerate(order)}
         last = len(ranks)
         against = sum(

@@ -39,28 +39,28 @@ def sem_dedup(
 ) -> Step[pd.DataFrame]:
     """Drop the rows whose text is nearly the same as that of an earlier row.
 
-    The embedding model compares all texts with each other. Texts that are alike, directly or through others, form a
+    The embedding model compares all texts with each other. Texts that are similar, directly or through others, form a
     group, and the first row of each group is kept. Rows without text are kept.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         col_name: the column to compare.
-        threshold: the cosine from which texts are alike.
-        border: pairs whose cosine is at most so far from the threshold are decided by the model; 0 asks it nothing.
-        rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
+        threshold: texts are similar from this cosine on.
+        border: the model decides pairs whose cosine is at most this far from the threshold; with 0 it is not asked.
+        rows_per_call: pairs in one prompt, audited as for :func:`sem_filter`.
         suffix: the beginning of the name of the column of errors.
-        on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
-            is ``dedup_error``.
+        on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
+            errors is ``dedup_error``.
 
     Returns:
-        The rows that are kept, in order, with index, dtypes and subclass; ``.tag.outcomes`` says of which row each of
-        the others is a duplicate.
+        The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes`` says of
+        which row it is a duplicate.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
         ColumnNotFound: there is no such column.
-        InvalidArgument: a threshold or a border that is no share; two columns of that name.
-        NotConfigured: no embedding model is to be had, or no model where it is asked.
+        InvalidArgument: ``threshold`` or ``border`` is not from 0 to 1; or two columns have that name.
+        NotConfigured: no embedding model is available, or a model is needed and none is set.
     """
     size = rows_per_call_of(rows_per_call)
     for name, given in (("threshold", threshold), ("border", border)):
@@ -99,7 +99,7 @@ def sem_dedup(
             outcomes.append(Outcome("null"))
         elif kept != row:
             outcomes.append(
-                Outcome("left out", note=f"a duplicate of the row of index {label_of(frame.index, kept)!r}")
+                Outcome("left out", note=f"a duplicate of the row with index {label_of(frame.index, kept)!r}")
             )
         else:
             error = failed.get(number)
@@ -118,7 +118,7 @@ def sem_dedup(
 
 
 def _near(lines: list[str], least: float) -> list[tuple[int, int, float]]:
-    """The pairs whose cosine is ``least`` or more, the nearest first."""
+    """The pairs whose cosine is at least ``least``, the nearest first."""
     vectors = vectors_of(lines)
     found = []
     for start in range(0, len(lines), _CHUNK):
@@ -130,7 +130,7 @@ def _near(lines: list[str], least: float) -> list[tuple[int, int, float]]:
 
 
 class _Groups:
-    """Which texts go together; the first of a group stands for it."""
+    """Groups of similar texts; the first of a group represents it."""
 
     def __init__(self, count: int) -> None:
         self._first = list(range(count))

@@ -1,6 +1,6 @@
-"""The rows of one group on their way to one answer: packed into prompts, and the partial answers combined.
+"""One answer from the rows of one group: rows are packed into prompts, and the partial answers are combined.
 
-Answers name the rows that they rest on: read strictly, and checked against the rows that were shown.
+Answers cite the rows behind them; the citations are parsed strictly and checked against the rows that were shown.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tagframe.operators.step_generators import Step, gather_alike, together
 from tagframe.operators.values import Value
 
 PROMPT_TOKENS = 10_000
-"""Tokens of data that one prompt holds at most, which every current model reads well. A single longer row gets a prompt
-of its own."""
+"""The most tokens of data in one prompt; every current model reads so many well. A single longer row gets a prompt of
+its own."""
 BYTES_PER_TOKEN = 4
-"""As for the estimate of a prompt's price."""
+"""The same value as in the estimate of a prompt's price."""
 NUMBERED = 8
-"""Bytes of the number before a part."""
+"""Bytes for the number before a part."""
 
 KNOWLEDGE_MARK = "[beyond the rows:"
-"""How a statement begins that the model takes from what it knows of the world, where it may."""
+"""The beginning of a statement that the model adds from its knowledge of the world, if that is allowed."""
 
 _ROWS_ALONE = "You answer a request about the rows of a table, from the rows alone."
 _ROWS_AND_WORLD = (
@@ -50,18 +50,18 @@ CITE_RULE = (
     "Every one of the {what} has a number before it. After the answer, on a last line of its own, name the numbers of "
     "the {what} that the answer rests on, as in 'Sources: 1, 4-6', or 'Sources: all'."
 )
-"""The sentences that ask for them, of rows or of partial answers."""
+"""The sentences that ask for sources: rows or partial answers."""
 _TEXT = "Answer in plain text, with nothing before the answer."
 
 
 @dataclass(frozen=True)
 class Cited:
-    """An answer, and what it rests on.
+    """An answer with its sources.
 
     Attributes:
-        text: without its last line; of an answer of a shape, its JSON.
-        cells: a value for each field of the shape; None for a text.
-        numbers: what it names, from 1; None where it names nothing.
+        text: the answer without the line of sources; for a structured answer, its JSON.
+        cells: a value for each field of a structured answer; None for a text.
+        numbers: the numbers of its sources, from 1; None if it names none.
     """
 
     text: str
@@ -69,16 +69,15 @@ class Cited:
     numbers: tuple[int, ...] | None
 
 
-@functools.lru_cache(maxsize=256)  # one function for a number of parts: prompts are told apart by what reads them
+@functools.lru_cache(maxsize=256)  # one function for each number of parts: prompts with other parsers are different
 def cited_reader(count: int, shape: Callable[[str], tuple[Any, ...]] | None = None) -> Callable[[str], Cited]:
-    """What reads an answer on ``count`` numbered parts.
+    """A parser for an answer from ``count`` numbered parts.
 
-    An answer without a last line of sources is one that names none; a last line that names others than there are is
-    rejected.
+    An answer may have no last line with sources; then it names none. A line that names unknown sources is rejected.
 
     Args:
-        count: of the parts.
-        shape: what reads an answer of a shape, without its last line, or rejects it; None for a text.
+        count: the number of parts.
+        shape: the parser for a structured answer without its last line; None for a text.
 
     >>> cited_reader(5)("Two of them are glad.\\nSources: 2, 4-5")
     Cited(text='Two of them are glad.', cells=None, numbers=(2, 4, 5))
@@ -93,13 +92,13 @@ def cited_reader(count: int, shape: Callable[[str], tuple[Any, ...]] | None = No
 
 @dataclass(frozen=True)
 class Style:
-    """How an answer is asked for.
+    """How an answer is requested.
 
     Attributes:
-        request: of the user.
-        shape: what the answer is, where that is no text.
-        knowledge: whether the model may add what it knows of the world.
-        window: tokens of one request at most, or None.
+        request: the user's request.
+        shape: the structure of the answer; None for a text.
+        knowledge: whether the model may add knowledge of the world.
+        window: the most tokens of one request, or None.
     """
 
     request: str
@@ -111,8 +110,8 @@ class Style:
         """The system message.
 
         Args:
-            of_rows: whether rows are read, and not answers on some of them.
-            shaped: whether the answer is the last one, which has the shape that was asked for.
+            of_rows: whether rows are read, and not partial answers.
+            shaped: whether this is the last answer, which has the requested structure.
         """
         if of_rows:
             opening = f"{_ROWS_AND_WORLD if self.knowledge else _ROWS_ALONE} {FENCE_RULE}"
@@ -125,12 +124,12 @@ class Style:
 
 @dataclass(frozen=True)
 class Part:
-    """What is read: a row, or an answer on some rows.
+    """One part of a prompt: a row, or a partial answer.
 
     Attributes:
-        line: of JSON.
-        rows: numbers of the rows that stand behind it.
-        read: rows that it was made from.
+        line: its text as a line of JSON.
+        rows: the numbers of the rows that are its sources.
+        read: how many rows it was made from.
     """
 
     line: str
@@ -140,12 +139,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer on some rows.
+    """An answer from some rows.
 
     Attributes:
-        cited: what the model said.
-        rows: numbers of the rows behind it.
-        read: rows that it was made from.
+        cited: the model's answer.
+        rows: the numbers of the rows that are its sources.
+        read: how many rows it was made from.
     """
 
     cited: Cited
@@ -153,7 +152,7 @@ class Found:
     read: int
 
     def note(self) -> Part:
-        """It, to be read with others."""
+        """The answer as a part of the next prompt."""
         return Part(encode({"rows": self.read, "answer": self.cited.text}), self.rows, self.read)
 
 
@@ -162,10 +161,10 @@ class Digest:
     """The rows of one group.
 
     Attributes:
-        rows: as they are shown to the model.
-        style: how it is asked.
+        rows: the rows as they are shown to the model.
+        style: how the answer is requested.
         cut: whether a row was too long for the model.
-        named: whether every answer on the way named its sources; where one named none, all that it was shown counts.
+        named: whether every partial answer named its sources; if one named none, all parts that it was shown count.
     """
 
     rows: Sequence[str]
@@ -174,9 +173,9 @@ class Digest:
     named: bool = True
 
     def steps(self) -> Step[Found | None]:
-        """The answer; None where there are no rows.
+        """The answer; None if there are no rows.
 
-        Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round.
+        Rows that do not fit into one prompt are answered in parts, and the partial answers are combined round by round.
         """
         if not self.rows:
             return None
@@ -190,7 +189,7 @@ class Digest:
         return last
 
     def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
-        """The answers to the parts, packed into as few prompts as hold them."""
+        """The answers to the parts, packed into as few prompts as possible."""
         least = 1 if of_rows else 2
         most = room(self.style.window, self.style.task(of_rows, True))
         if most is not None:
@@ -220,10 +219,10 @@ class Digest:
     def _settle(
         self, parts: Sequence[Part], of_rows: bool, shaped: bool, completion: Completion[Cited]
     ) -> Step[list[Found]]:
-        """The answer to a pack; one that is too long for the model is read in halves, or with its parts cut to half.
+        """The answer to a pack. A pack that is too long for the model is read in halves, or with its parts cut to half.
 
         Raises:
-            LMError: there is none.
+            LMError: there is no answer.
         """
         if completion.value is not None:
             behind = self._behind(parts, completion.value.numbers)
@@ -240,7 +239,7 @@ class Digest:
         return (yield from self._ask([cut], of_rows, shaped))
 
     def _behind(self, parts: Sequence[Part], numbers: Iterable[int] | None) -> tuple[int, ...]:
-        """The rows behind an answer that names these parts."""
+        """The source rows of an answer that names these parts."""
         if numbers is None:
             self.named = False
         named = parts if numbers is None else [parts[number - 1] for number in numbers]

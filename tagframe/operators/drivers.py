@@ -1,7 +1,7 @@
-"""What runs a step: blocking, awaited, for a quote, or many at once.
+"""The drivers that run a step: blocking, awaited, for a quote, or many at once.
 
-Every driver is one open call of the model (:meth:`tagframe.lm.LM.stream`): batches go in as steps yield them, and steps
-are resumed as completions arrive.
+Every driver opens one call of the model (:meth:`tagframe.lm.LM.stream`). Batches that steps yield are put into it, and
+steps are resumed as completions arrive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tagframe.stopping import Stopping
 T = TypeVar("T")
 
 _TOLD_AGAIN = 0.25
-"""Seconds after which what is to stop is told so again."""
+"""Seconds after which running work is told again to stop."""
 
 
 def run(step: Step[T], lm: LM, description: str = "") -> T:
@@ -28,11 +28,11 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
 
     Args:
         step: not yet begun.
-        lm: who answers.
-        description: what the progress bar and :func:`tagframe.usage` call it.
+        lm: the model that answers.
+        description: its name in the progress bar and in :func:`tagframe.usage`.
 
     Raises:
-        ReplayMiss: where a store that is replayed lacks answers; all that the step could get to are noted in it.
+        ReplayMiss: a replayed store lacks answers; all missing prompts that the step could reach are noted in it.
     """
     _say_once_that_a_loop_waits(description)
     whole = together([step])  # which also resumes a step that waits for nothing
@@ -49,15 +49,15 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
             kept = usage.rows - usage.failed - usage.deduplicated
             raise Interrupted(
                 f"{description or 'the call'} was interrupted; {counted(kept, 'answer')} "
-                f"{'is' if kept == 1 else 'are'} kept where a response store is "
-                "configured: the same call again asks only for the others. What is finished is on this as .frame",
+                f"{'is' if kept == 1 else 'are'} kept if a response store is configured: the same call again asks only "
+                "for the others. The finished rows are on this error as .frame",
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt
     return ended[0]
 
 
 def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: Arrived) -> Any:
-    """The frame of a step of which nothing more is answered; None where it has none, or was itself interrupted."""
+    """The frame of a step that gets no more answers; None if it has none, or was itself interrupted."""
     stopped = RunStopped("the call was interrupted")
     nothing: Completion[Any] = Completion(None, None, stopped, Usage(rows=1, failed=1), None, "sent")
     try:
@@ -73,14 +73,14 @@ def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: 
         return error.frame
     except StopIteration as end:
         return end.value[0] if end.value else None
-    except Exception:  # whatever a step makes of it: there is no part to be had
+    except Exception:  # however a step reacts to it: there is no finished part
         return None
 
 
 async def arun(step: Step[T], lm: LM, description: str = "") -> T:
-    """:func:`run`, awaited: cancelling stops what is not sent, and a statement that runs, and keeps what was answered.
+    """The awaitable form of :func:`run`. Cancelling stops unsent prompts and a running statement; answers are kept.
 
-    The step itself runs in worker threads, never two at a time.
+    The step itself runs in worker threads, never in two at a time.
     """
     whole, stopping = together([step]), Stopping()
     with contextlib.closing(whole), stopping.here():
@@ -92,21 +92,21 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
 
 
 def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:
-    """The result of each step, or the error that ended it; all of them share one open call.
+    """The result of each step, or the error that ended it; all steps share one open call.
 
-    With ``lm="replay:STORE"`` what is missing of all steps together is one :class:`~tagframe.errors.ReplayMiss`, so
-    that one export serves them all.
+    With ``lm="replay:STORE"``, the missing answers of all steps are one :class:`~tagframe.errors.ReplayMiss`, so that
+    one export serves them all.
     """
     return run(together([caught(step) for step in steps]), lm, description)
 
 
 def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
-    """What a step would cost, sending nothing.
+    """The cost of a step; nothing is sent.
 
     Args:
         step: not yet begun.
-        lm: who would answer; answers that its store has are used.
-        guess: an answer for each prompt that the store has none for, such as the model would give.
+        lm: the model that would answer; answers in its store are used.
+        guess: gives a typical answer to each prompt that has no answer in the store.
     """
     from tagframe.lm import QuoteEnds, QuotingLM, quoted_embeddings
 
@@ -117,7 +117,7 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
 
 
 def _resume(step: Step[T], stream: Stream, arrived: Arrived | None, waiting: dict[Batch[Any], set[int]]) -> T | None:
-    """Have the step go on, and ask what it yields; its result (which is no empty list) once it has ended."""
+    """Resume the step and ask what it yields. None until it has ended; then its result, which must be truthy."""
     try:
         for batch in step.send(arrived):  # type: ignore[arg-type]
             waiting[batch] = set(range(len(batch.prompts)))
@@ -128,16 +128,16 @@ def _resume(step: Step[T], stream: Stream, arrived: Arrived | None, waiting: dic
 
 
 async def _in_thread(stopping: Stopping, function: Callable[..., T], *arguments: Any) -> T:
-    """Run it in a thread, and see it to its end even where the task is cancelled: it holds the generator."""
+    """Run a function in a thread, and wait for its end even if the task is cancelled, as it holds the generator."""
     running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        while not running.done():  # it may have been between two statements when it was told
+        while not running.done():  # it may have been between two statements when it was told to stop
             await asyncio.to_thread(stopping.stop)
             await asyncio.wait((running,), timeout=_TOLD_AGAIN)
         if not running.cancelled():
-            running.exception()  # is nobody's any more
+            running.exception()  # nobody reads it any more
         raise
 
 
@@ -145,7 +145,7 @@ _said = False
 
 
 def _say_once_that_a_loop_waits(description: str) -> None:
-    """Warn where an event loop stands still; not in a notebook, whose loop waits for the cell anyway."""
+    """Warn if an event loop is blocked; not in a notebook, whose loop waits for the cell anyway."""
     global _said
     if _said or "asyncio" not in sys.modules or "ipykernel" in sys.modules:
         return
@@ -156,6 +156,6 @@ def _say_once_that_a_loop_waits(description: str) -> None:
     _said = True
     name = description or "sem_filter"
     warn(
-        f"{name} holds up the running event loop until all is answered; await tagframe.a{name}(…) lets it go on",
+        f"{name} blocks the running event loop until all answers have arrived; await tagframe.a{name}(…) does not",
         BlockingWarning,
     )

@@ -1,4 +1,4 @@
-"""``sem_extract``: what texts say of a few things, as columns."""
+"""``sem_extract``: facts from texts, as columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tagframe.operators.step_generators import Step
 from tagframe.operators.values import Value
 
 QUOTE = "_quote"
-"""The end of the name of a column that holds what a value is taken from (LOTUS' name)."""
+"""The end of the name of a column with quotes (LOTUS' name)."""
 
 _TASK = (
     "Extract what a row of a table says, from the row alone. A value is short, and null where the row does not say it."
@@ -41,31 +41,31 @@ def sem_extract(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """Extract what the rows say about a few things into text columns; ``<NA>`` where a row does not say it.
+    """Extract facts from the rows into text columns; ``<NA>`` if a row does not contain the fact.
 
-    Each row takes one question, however many things are extracted. For numbers, dates and closed sets of values, give
-    :func:`sem_map` a pydantic model instead.
+    Each row takes one question, however many facts are extracted. For numbers, dates and closed sets of values, use
+    :func:`sem_map` with a pydantic model.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         input_cols: labels of the columns to read, or one label.
-        output_cols: from the name of each new column to what it is to hold, or to None where the name says it.
-        extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
-            not have are left out, and the row's outcome says so.
-        return_explanations: a column ``explanation_extract`` with the model's reasons.
-        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
-            half of their words.
+        output_cols: the name of each new column, with a description of its content, or None if the name says enough.
+        extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
+            in the row are left out, and the row's outcome says so.
+        return_explanations: add a column ``explanation_extract`` with the model's reasons.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
+            of their words.
         suffix: the end of the names of the columns for reasons and errors.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+        on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``extract_error``, or ``"drop"``.
 
     Returns:
-        The frame with the columns of ``output_cols``; ``.tag.outcomes`` says what became of each row.
+        The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a column of ``input_cols`` is not there.
-        InvalidArgument: nothing to read or to extract, an added column's name that is taken.
+        ColumnNotFound: a column of ``input_cols`` does not exist.
+        InvalidArgument: there is nothing to read or to extract, or the name of an added column is taken.
         NotConfigured: no model is set.
     """
     fields = _checked_fields(output_cols)
@@ -96,7 +96,7 @@ def sem_extract(
 
 
 def _checked_fields(output_cols: Mapping[str, str | None]) -> dict[str, str]:
-    """By the name of a column to be: what it is to hold."""
+    """For the name of each new column, a description of its content."""
     if not isinstance(output_cols, Mapping) or not output_cols:
         raise InvalidArgument(
             f"output_cols is what to extract, such as {{'mood': 'good or bad', 'year': None}}; got {output_cols!r:.200}"
@@ -104,7 +104,7 @@ def _checked_fields(output_cols: Mapping[str, str | None]) -> dict[str, str]:
     fields = {}
     for name, told in output_cols.items():
         if not isinstance(name, str) or not name.strip() or not (told is None or isinstance(told, str)):
-            raise InvalidArgument(f"output_cols has a text (or None) by name; got {name!r}: {told!r:.100}")
+            raise InvalidArgument(f"output_cols maps each name to a text or None; got {name!r}: {told!r:.100}")
         fields[name] = one_line(told or name)
     return fields
 
@@ -120,7 +120,7 @@ def _positions(frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable]) -
 
 
 def _object_value(keys: Sequence[str], quotes: bool) -> Value:
-    """One JSON object of short texts or nulls."""
+    """One JSON object with short texts or nulls."""
 
     def read(answer: str) -> tuple[str | None, ...]:
         found, body = parse_json(answer, "one JSON object")
@@ -144,7 +144,7 @@ def _cell(name: str, value: Any) -> str | None:
 
 
 def _with_true_quotes(keys: Sequence[str], cells: tuple[Any, ...], row: str) -> tuple[tuple[Any, ...], str | None]:
-    """The cells without quotes that the row does not have, and a note on those."""
+    """The cells without quotes that are not in the row, and a note on those."""
     said = _plain(" ".join(str(cell) for cell in json.loads(row).values()))
     half = len(keys) // 2
     quotes = [at for at in range(half, len(keys)) if cells[at] is not None]

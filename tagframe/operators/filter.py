@@ -1,4 +1,4 @@
-"""``sem_filter``: the rows of which a claim is true."""
+"""``sem_filter``: the rows for which a claim is true."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from tagframe.operators.step_generators import Step, together
 from tagframe.operators.text_nearness import similarities
 
 _NO_REPLY: Reply[bool] = Reply(None)
-"""On rows that were not asked about."""
+"""The outcome of rows that were not asked about."""
 SAMPLED, SAMPLED_SHARE = 20, 10
-"""Rows that all claims are asked of first; one in :data:`SAMPLED_SHARE` where there are few."""
+"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_SHARE`."""
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
@@ -61,47 +61,47 @@ def sem_filter(
 ) -> Step[pd.DataFrame]:
     """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-    Rows that show the same values are asked about once. A row whose shown cells are all missing is not asked about and
-    does not pass. A row for which the model cannot say does not pass either, and a warning counts such rows.
+    Rows with the same shown values are asked about once. A row whose shown cells are all missing is not asked about and
+    does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
-    A list of claims keeps what one filter after the other would keep, for less. All claims are asked about a few rows
-    first. Then the claim goes first that rules out most rows for the least text, and each row is asked only until a
-    claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds ``filter_label`` and
-    ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``, ``cascade`` and
-    ``limit`` are for one claim.
+    A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
+    rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
+    asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
+    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``,
+    ``cascade`` and ``limit`` work with one claim only.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
+        instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
             model is shown all columns. Or a list of claims.
-        all_cols: show the model all columns, also where the claim names some.
-        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
-            that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
-            ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
+        all_cols: show the model all columns, even if the claim names some.
+        return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
+            asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
+            ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
             provider gives log probabilities).
-        return_explanations: a column ``explanation_filter`` with the model's reasons.
+        return_explanations: add a column ``explanation_filter`` with the model's reasons.
         examples: solved rows to show first: the named columns and a boolean column ``Answer``.
-        rows_per_call: rows of one prompt. More than one is cheaper and a little less exact; "auto" is 16 at most. 50
-            rows (of few rows, a quarter) are asked singly too, and packs halved while more than 5 % of them differ;
-            ``.tag.outcomes`` and its ``remarks`` tell of it.
-        cascade: have a proxy decide the clear rows, with recall and precision promised; see
-            :class:`tagframe.Cascade`. ``.tag.cascade`` says what it saved.
-        limit: stop as soon as so many rows are found; small rounds, each a little larger than the one before. Not
-            audited where ``rows_per_call`` is given too.
+        rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16. As an
+            audit, 50 rows (a quarter of them, if there are few) are also asked one by one. While more than 5 % of these
+            get another answer, packs are halved. ``.tag.outcomes`` and its ``remarks`` report this.
+        cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
+            ``.tag.cascade`` says what it saved.
+        limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.
+            Packs are not audited if ``rows_per_call`` is given too.
         limit_order: which rows to ask first: "rows" in their order, so that the first ``limit`` rows that pass are
             found, or "likeliest", those nearest to the claim by the embedder. The result is in the rows' order.
         suffix: the end of the added columns' names.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+        on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``filter_error``, or ``"drop"``.
 
     Returns:
-        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
+        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, an added column's name that is taken, an argument for one claim
-            given with several.
+        ColumnNotFound: a named column does not exist.
+        InvalidArgument: the instruction has no words, the name of an added column is taken, or an argument that works
+            with one claim is given with several.
         NotConfigured: no model is set.
     """
     if not isinstance(instruction, str) and isinstance(instruction, Sequence):
@@ -113,14 +113,14 @@ def sem_filter(
         }.items():
             if given:
                 raise InvalidArgument(
-                    f"{name}= is for one claim; give it to a sem_filter of its own, got {instruction!r:.200}"
+                    f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
                 )
         size = rows_per_call_of(rows_per_call)
         return (yield from _passing_all(frame, instruction, all_cols, size, return_all, suffix, on_error, window))
     check_limit(limit, limit_order)
     size = rows_per_call_of(rows_per_call)
     if cascade is not None and limit is not None:
-        raise InvalidArgument("a cascade judges all rows, and limit= as few as it can: give one of them")
+        raise InvalidArgument("cascade= judges all rows, and limit= as few as possible: give only one of them")
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
     label, *weighed = (f"{suffix.strip('_')}_{name}" for name in ("label", "outcome", "reason", "confidence"))
     explanation = f"explanation{suffix}"
@@ -153,7 +153,7 @@ def sem_filter(
             order = [order[at] for at in np.argsort(-similarities(resolved.text, order), kind="stable")]
         verdicts = yield from ask_until(order, [counts[line] for line in order], limit, ask, size)
         if size > 1:
-            remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks of as few as it can.")
+            remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks as few as possible.")
     else:
         replies = yield from ask_rows(question, lines, size)
         verdicts, remarks, facts["rows_per_call"] = replies.of, replies.remarks, replies.size
@@ -190,15 +190,15 @@ def sem_filter(
     unsure = sum(outcome.kind == "unsure" for outcome in outcomes)
     if unsure and not return_all:
         warn(
-            f"sem_filter: of {unsure:,} of {len(outcomes):,} rows the model could not say whether the claim is true; "
-            'they are left out. .tag.outcomes has them as "unsure", return_all=True keeps them as <NA>.',
+            f"sem_filter: for {unsure:,} of {len(outcomes):,} rows the model could not say whether the claim is true; "
+            'they are left out. .tag.outcomes marks them as "unsure"; return_all=True keeps them as <NA>.',
             UnsureWarning,
         )
     return finished
 
 
 def _reason(outcome: Outcome) -> str | None:
-    """Why a row has the outcome that it has, where the model did not explain."""
+    """The reason for a row's outcome if the model gave no explanation."""
     if outcome.error is not None:
         return error_text(outcome.error)
     if outcome.kind == "null":
@@ -213,12 +213,12 @@ def _reason(outcome: Outcome) -> str | None:
 
 @dataclass(frozen=True)
 class _Claim:
-    """A claim, and what it is asked of.
+    """A claim, and the rows that it is asked about.
 
     Attributes:
         text: as the user wrote it.
-        lines: each row of the frame as it shows it; None where all of its named cells are null.
-        size: rows of a prompt at most.
+        lines: each row of the frame as shown to the model; None if all named cells are null.
+        size: the most rows in a prompt.
     """
 
     text: str
@@ -227,7 +227,7 @@ class _Claim:
     size: int
 
     def ask(self, rows: Sequence[int], known: dict[str, Reply[bool]]) -> Step[None]:
-        """Have these rows judged; what is known already is not asked again."""
+        """Ask about these rows; rows with a known answer are not asked again."""
         found = (self.lines[row] for row in rows)
         new = [line for line in dict.fromkeys(found) if line is not None and line not in known]
         verdicts = yield from ask_packed(self.question, new, self.size)
@@ -240,9 +240,9 @@ class _Claim:
         return outcome_of(known[line], joined_notes(f"by {self.text!r}", known[line].note))
 
     def rank(self, rows: Sequence[int], known: dict[str, Reply[bool]]) -> float:
-        """Cost over the share of rows that it ends, by a sample: the claim with the least goes first.
+        """Cost divided by the share of rows that the claim rules out, on a sample; the lowest rank goes first.
 
-        With independent claims no order is cheaper (Hellerstein and Stonebraker, SIGMOD 1993, section 4.1).
+        For independent claims no order is cheaper (Hellerstein and Stonebraker, SIGMOD 1993, section 4.1).
         """
         ended = sum(self.outcome(row, known).kind != "yes" for row in rows)
         cost = len(self.question.text) / self.size + sum(len(self.lines[row] or "") for row in rows) / len(rows)
@@ -259,9 +259,9 @@ def _passing_all(
     on_error: OnError,
     window: int | None,
 ) -> Step[pd.DataFrame]:
-    """The rows of which all claims are true; arguments as of :func:`tagframe.sem_filter`, ``size`` rows of a prompt."""
+    """The rows for which all claims are true; arguments as for :func:`tagframe.sem_filter`, ``size`` rows a prompt."""
     if not texts:
-        raise InvalidArgument("sem_filter needs at least one claim, as ['{city} is on a coast', …]; got none")
+        raise InvalidArgument("sem_filter needs at least one claim, such as ['{city} is on a coast', …]; got none")
     label, ended_by = (f"{suffix.strip('_')}_{name}" for name in ("label", "ended_by"))
     claims = []
     for text in texts:
@@ -279,7 +279,8 @@ def _passing_all(
         sample = np.sort(np.random.default_rng(0).choice(len(frame), count, replace=False)).tolist()
         yield from together([claim.ask(sample, of) for claim, of in zip(claims, known, strict=True)])
         order.sort(key=lambda which: claims[which].rank(sample, known[which]))
-        remarks.append(f"Asked in the order {', '.join(repr(texts[which]) for which in order)}, by {count} rows.")
+        asked = ", ".join(repr(texts[which]) for which in order)
+        remarks.append(f"Claims were asked in the order {asked}, chosen by a sample of {count} rows.")
     outcomes = [Outcome("yes")] * len(frame)
     ended: list[str | None] = [None] * len(frame)
     left = list(range(len(frame)))

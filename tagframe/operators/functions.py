@@ -1,4 +1,4 @@
-"""The operators as functions, ``sem_filter``, ``asem_filter`` and so on; their types stand in ``functions.pyi``."""
+"""The operators as functions, ``sem_filter``, ``asem_filter`` and so on; their types are in ``functions.pyi``."""
 
 from tagframe.operators.public_forms import named as __getattr__
 

@@ -11,7 +11,7 @@ from tagframe.operators.cells import encode_rows
 
 
 def group_keys(group_by: Hashable | Sequence[Hashable] | None) -> list[Hashable]:
-    """``group_by`` as a list of column labels; one label may stand alone."""
+    """``group_by`` as a list of column labels; it may also be a single label."""
     if group_by is None:
         return []
     return list(group_by) if isinstance(group_by, list | tuple) else [group_by]
@@ -20,10 +20,10 @@ def group_keys(group_by: Hashable | Sequence[Hashable] | None) -> list[Hashable]
 def group_rows(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]:
     """Row positions of each group, groups in order of first appearance (a null is a value like any other).
 
-    Without keys all rows are one group, also where there are none.
+    Without keys all rows are one group, even if there are no rows.
 
     Raises:
-        ColumnNotFound: a key is no column.
+        ColumnNotFound: a key is not a column.
     """
     if not keys:
         return [list(range(len(frame)))]
@@ -33,7 +33,7 @@ def group_rows(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]
     numbers: Iterable[int]
     try:
         numbers = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
-    except TypeError:  # lists and dicts, which cannot be hashed: their text stands for them
+    except TypeError:  # lists and dicts cannot be hashed, so their text is used
         known: dict[str | None, int] = {}
         lines = encode_rows(frame[list(keys)], range(len(keys)))
         numbers = [known.setdefault(line, len(known)) for line in lines]

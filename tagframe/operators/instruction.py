@@ -15,13 +15,13 @@ from tagframe.operators.cells import one_line
 from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
 
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
-"""The sentence that tells a model how to read an instruction: "a driver of {nationality} nationality" stays whole."""
+"""The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
 
 _DESCRIBED = 200
-"""Characters of what is said of a column."""
+"""The most characters of a column's description."""
 
-# Anything but a brace may stand between braces, so that columns such as "price[usd]", "a.b" or "first name" can be
-# named; a brace of a name is doubled, as one that is no more than a brace is.
+# A name in braces may have any character except a brace, so that columns such as "price[usd]", "a.b" or "first name"
+# can be named. A brace within a name is doubled, like a plain brace.
 _BRACE = re.compile(r"[{}]")
 _NAME = re.compile(r"\{([^{}]*)\}")
 _NAME_WITH_BRACES = re.compile(r"\{((?:[^{}]|\{\{|\}\})*)\}")
@@ -32,13 +32,13 @@ class Instruction:
     """An instruction, resolved against the columns of a frame.
 
     Attributes:
-        text: as it reads in a prompt beside :data:`FIELD_RULE`: as the user wrote it, with each column in braces by the
-            name that the rows have it under (:func:`~tagframe.operators.prompt_names.shown_names`), and with what is
-            said of these columns where the frame came from.
-        columns: labels of the columns that the model is shown: those named, in the order of naming; all of the
-            frame's where none is named, or with ``all_cols``.
-        positions: theirs in the frame.
-        names: what each is called in a prompt.
+        text: the text in a prompt, next to :data:`FIELD_RULE`: the user's text, with the names in braces that the
+            columns have in the prompt (:func:`~tagframe.operators.prompt_names.shown_names`), and the corpus's
+            descriptions of these columns.
+        columns: labels of the columns that the model is shown: the named ones, in the order of naming; all of the
+            frame's columns if none is named, or with ``all_cols``.
+        positions: their positions in the frame.
+        names: their names in a prompt.
     """
 
     text: str
@@ -51,13 +51,13 @@ class Instruction:
         """Find the columns that ``text`` names.
 
         Args:
-            text: of the user. ``{{`` and ``}}`` stand for braces; so do those of a JSON object.
-            frame: whose columns are meant.
-            all_cols: show all columns, whatever is named.
+            text: the user's text. ``{{`` and ``}}`` are plain braces; the braces of a JSON object are too.
+            frame: the frame whose columns are named.
+            all_cols: show all columns, whichever are named.
 
         Raises:
-            InvalidArgument: no words, no columns to show, or a named column that the frame has twice.
-            ColumnNotFound: a name that is no column.
+            InvalidArgument: there are no words or no columns to show, or the frame has a named column twice.
+            ColumnNotFound: a name is not a column.
             HiddenColumn: a named column is hidden from models.
         """
         if not isinstance(text, str) or not text.strip():
@@ -69,8 +69,8 @@ class Instruction:
         positions = tuple(for_models(frame) if all_cols or not reader.named else reader.named)
         refuse_unprompted(frame, reader.named)
         if not positions:
-            raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show to one")
-        names = shown_names(frame, positions)  # fewer columns may need fewer words to be told apart
+            raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show")
+        names = shown_names(frame, positions)  # fewer columns may need shorter names to be unique
         reader.shown.update(zip(positions, names, strict=True))
         return cls(
             reader.read(text).strip() + described(frame, positions, names),
@@ -81,7 +81,7 @@ class Instruction:
 
 
 def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:
-    """What the corpus that the frame came from says of its columns, once for all rows."""
+    """The descriptions of the columns in the corpus that the frame came from, once for all rows."""
     said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [
         f"{{{one_line(name)}}} is: {one_line(said[label][:_DESCRIBED]).replace('<', '‹')}"
@@ -95,7 +95,7 @@ class _Reader:
     """Reads instructions over the columns of a frame.
 
     Attributes:
-        shown: by position: what each column is called in a prompt.
+        shown: by position, the name of each column in a prompt.
         named: positions of the columns that were named, in the order of naming.
     """
 
@@ -109,11 +109,11 @@ class _Reader:
         self.named: list[int] = []
 
     def read(self, text: str) -> str:
-        """The text as it reads in a prompt.
+        """The text as it is written in a prompt.
 
         Raises:
-            InvalidArgument: a name is that of two columns.
-            ColumnNotFound: a name is no column's.
+            InvalidArgument: two columns have a name.
+            ColumnNotFound: no column has a name.
         """
         parts: list[str] = []
         at = 0
@@ -124,7 +124,7 @@ class _Reader:
         return "".join([*parts, text[at:]])
 
     def _read_brace(self, text: str, start: int) -> tuple[str, int]:
-        """What stands in a prompt for what begins with the brace at ``start``, and where it ends."""
+        """The text in a prompt for the name or object that begins with the brace at ``start``, and its end."""
         plain = _NAME.match(text, start)
         for token in (plain, _NAME_WITH_BRACES.match(text, start)):
             if (
@@ -137,21 +137,21 @@ class _Reader:
         if (end := _end_of_json(text, start)) is not None:
             return text[start:end], end
         if plain is not None and plain[1].strip():
-            odd = "; a brace that begins no name is doubled: {{" if re.search(r"[\"':,]", plain[1]) else ""
+            odd = "; double a brace that does not begin a name: {{" if re.search(r"[\"':,]", plain[1]) else ""
             raise ColumnNotFound(f"no column {plain[1]!r} in {did_you_mean(plain[1], self._labels)}{odd}")
         return text[start], start + 1  # {} names nothing, and stays, as does a brace without its partner
 
     def _position(self, name: str) -> int | None:
         found = self._positions.get(name) or self._positions.get(name.strip(), [])
         if len(found) > 1:
-            raise InvalidArgument(f"{len(found)} columns are called {name!r}; rename them so that one can be meant")
+            raise InvalidArgument(f"{len(found)} columns are called {name!r}; rename them so that the name is unique")
         if found and found[0] not in self.named:
             self.named.append(found[0])
         return found[0] if found else None
 
 
 def _end_of_json(text: str, start: int) -> int | None:
-    """Where the JSON object ends that begins at ``start``; None where none does. ``{}`` is none."""
+    """The end of the JSON object that begins at ``start``; None if there is none. ``{}`` does not count."""
     try:
         value, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):

@@ -1,12 +1,13 @@
-"""The best few of many by comparisons of two: a knock-out whose losers stay in, round by round, and what it teaches.
+"""The best few of many by comparisons of two: a knock-out in rounds, in which losers stay in.
 
-Each round compares pairs of which nothing is known yet, directly or by what follows (better than what is better), the
-items with the fewest better ones first. An item that K others are known to be better than is out. With answers that
-contradict each other nowhere the first K are exact and in order, after about n + K log n comparisons (a tournament
-tree, Knuth, The Art of Computer Programming, vol. 3, section 5.3.3) in about 2 log n rounds.
+Each round compares pairs whose order is not known yet, neither directly nor by transitivity. Items with the fewest
+known better ones come first. An item is out once K others are known to be better. If answers do not contradict each
+other, the first K are exact and in order, after about n + K log n comparisons (a tournament tree, Knuth, The Art of
+Computer Programming, vol. 3, section 5.3.3) in about 2 log n rounds.
 
-It is for rows too long for lists, and for who asks for pairs: simulated, lists cost a twentieth and find no fewer
-(``tag_bench ranking``). Nothing here knows of rows or models: items are numbers, and a judge compares them.
+It is used for rows too long for lists, and with ``compare="pair"``. In simulations, lists cost a twentieth and are as
+good (``tag_bench ranking``). This module does not depend on rows or models: items are numbers, and a judge compares
+them.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from tagframe.operators.step_generators import Step, together
 Pair: TypeAlias = tuple[int, int]
 
 FILL = 16
-"""Comparisons that a round has at least, where there are so many to make: fewer rounds for a few more comparisons."""
+"""The fewest comparisons of a round, if enough are left: fewer rounds for a few more comparisons."""
 LARGE = 1_500
-"""So many items are compared with each other at most, and the first of such groups then: all pairs of more are too many
-to keep."""
+"""The most items that are compared with each other at once. More items are divided into groups, whose best ones are
+then compared: the pairs of all of them would not fit into memory."""
 
 
 class Judge(Protocol):
-    """Compares items, and remembers what came of it.
+    """Compares items, and remembers the results.
 
     Attributes:
         aside: items that cannot be compared.
-        stopped: why nothing can be asked any more, or None.
-        short: set where nothing was left before the order was certain.
+        stopped: why nothing more can be asked, or None.
+        short: set if no comparisons were left before the order was certain.
     """
 
     aside: dict[int, Exception]
@@ -45,22 +46,22 @@ class Judge(Protocol):
 
     @property
     def left(self) -> int:
-        """Comparisons that may still be asked before the order has to do."""
+        """How many comparisons may still be asked."""
 
     def compare(self, pairs: Sequence[Pair]) -> Step[list[float | None]]:
-        """For each pair: 1 where the first is better, 0 the second, 0.5 neither, None where that is not known."""
+        """For each pair: 1 if the first is better, 0 if the second is, 0.5 if neither is, None if that is not known."""
 
     def answers(self, items: Sequence[int]) -> Iterable[Pair]:
-        """What is known of pairs of these items so far: better, worse."""
+        """The known results for pairs of these items so far: better, worse."""
 
 
 def comparisons_needed(n: int, k: int) -> int:
-    """Comparisons that the first ``k`` of ``n`` take at most, about."""
+    """About the largest number of comparisons that the first ``k`` of ``n`` take."""
     return max(math.ceil(1.25 * n), n + k * math.ceil(math.log2(max(n, 2))))
 
 
 def best(items: Sequence[int], k: int, judge: Judge) -> Step[list[int]]:
-    """Items that were not set aside, the first ``k`` of all in order, best first."""
+    """The items that were not set aside, best first; the first ``k`` are in order."""
     found, size = list(items), max(LARGE, 2 * k)
     while len(found) > size:
         groups = yield from together([_knock_out(group, k, judge) for group in dealt(found, size)])
@@ -89,7 +90,7 @@ def _knock_out(items: list[int], k: int, judge: Judge) -> Step[list[int]]:
 
 
 class _Known:
-    """What is known of which item is better, with all that follows from it.
+    """All known results, with everything that follows from them.
 
     Attributes:
         better: shape (n, n): whether the item of the row is better than that of the column.
@@ -102,7 +103,7 @@ class _Known:
         self._left: npt.NDArray[np.bool_] = np.eye(len(items), dtype=bool)
 
     def add(self, better: int, worse: int) -> None:
-        """Take in an answer; one that contradicts what is known already says nothing here."""
+        """Add an answer; it is ignored if it contradicts a known result."""
         first, second = self._numbers[better], self._numbers[worse]
         if self.better[first, second] or self.better[second, first]:
             return
@@ -111,14 +112,14 @@ class _Known:
         self.better[np.ix_(above, below)] = True
 
     def leave(self, first: int, second: int) -> None:
-        """Do not ask for this pair again."""
+        """Do not ask about this pair again."""
         one, other = self._numbers[first], self._numbers[second]
         self._left[one, other] = self._left[other, one] = True
 
     def open_pairs(self, k: int, aside: Iterable[int], fill: int) -> list[Pair]:
-        """Pairs to compare next, each item in one at most; none where the first ``k`` are in order.
+        """Pairs to compare next, each item in at most one; none if the first ``k`` are in order.
 
-        All of the items that have the fewest better ones, and others where these make fewer than ``fill`` pairs.
+        They are made of all items with the fewest better ones, and of others if these make fewer than ``fill`` pairs.
         """
         over, under = self.better.sum(0), self.better.sum(1)
         still = over < k
@@ -144,12 +145,12 @@ class _Known:
             if len(pairs) >= fill and over[alive[other]] > fewest + 1:
                 continue
             free[[row, other]] = False
-            # Models favour the first or the second; taking turns keeps that from pushing the rows of one half one way.
+            # Models prefer the first or the second; alternating keeps this from favouring one half of the rows.
             pair = self._items[one], self._items[alive[other]]
             pairs.append(pair if len(pairs) % 2 == 0 else pair[::-1])
         return pairs
 
     def order(self) -> list[int]:
-        """The items by how many are better, then by how many are worse, then as they came."""
+        """The items by how many are better, then by how many are worse, then in their first order."""
         over, under = self.better.sum(0), self.better.sum(1)
         return [self._items[number] for number in np.lexsort((np.arange(len(over)), -under, over))]

@@ -1,4 +1,4 @@
-"""Asking of no more rows than are needed to find so many that pass."""
+"""Asks about only as many rows as are needed to find a given number that pass."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tagframe.operators.step_generators import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
 GROWTH = 4
-"""A round asks of as many rows as the share seen so far says, and at most of so many times those asked before."""
+"""A round asks about as many rows as the share so far suggests, but at most so many times those asked before."""
 LEAST_ROUND = 2
-"""One in so many of those asked before is a round's least, so that the last rows are not found one by one."""
+"""A round asks about at least one in so many of those asked before, so that the last rows are not found one by one."""
 
 
 def check_limit(limit: Any, order: Any) -> None:
-    """Refuse what cannot be a limit, before anything is spent.
+    """Refuse an invalid limit before the model is asked.
 
     Raises:
-        InvalidArgument: ``limit`` is no whole number of at least 1, or ``order`` none of the two.
+        InvalidArgument: ``limit`` is not a whole number of at least 1, or ``order`` is neither of the two.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise InvalidArgument(f"limit is the number of rows to find, at least 1, or None for all; got {limit!r}")
@@ -40,14 +40,14 @@ def ask_until(
     ask: Callable[[list[str]], Step[list[Reply[bool]]]],
     least: int,
 ) -> Step[dict[str, Reply[bool]]]:
-    """The verdicts on as many rows, from the first on, as are needed until ``limit`` rows are found to be true.
+    """The verdicts on rows, asked in order until ``limit`` rows are found to be true.
 
     Args:
-        lines: rows, each once, in the order in which they are to be asked.
-        stands_for: how many rows of the frame each of them is.
-        limit: rows to find.
-        ask: asks of some of them.
-        least: rows that a round asks at least, where one prompt takes several.
+        lines: rows, each once, in the order in which they are asked.
+        stands_for: how many rows of the frame each of them represents.
+        limit: how many rows to find.
+        ask: asks about some of them.
+        least: the fewest rows of a round, if one prompt takes several.
     """
     verdicts: dict[str, Reply[bool]] = {}
     found = 0
@@ -63,13 +63,13 @@ def ask_until(
 
 
 def next_round(asked: int, found: int, wanted: int, least: int = 1) -> int:
-    """How many rows to ask of next.
+    """How many rows to ask about next.
 
     Args:
-        asked: rows that were asked.
-        found: those of them that pass.
-        wanted: rows to find.
-        least: a multiple of it is asked.
+        asked: how many rows were asked about.
+        found: how many of them pass.
+        wanted: how many rows to find.
+        least: the result is a multiple of it.
 
     >>> next_round(0, 0, 5), next_round(5, 0, 5), next_round(20, 4, 5), next_round(100, 40, 50, 16)
     (5, 20, 10, 64)

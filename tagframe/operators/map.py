@@ -40,41 +40,41 @@ def sem_map(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
+    """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
-    Rows that show the same values are asked about once. A row whose named columns are all null is not asked about.
-    Where the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
+    Rows with the same shown values are asked about once. A row whose named columns are all null is not asked about. If
+    the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
-            it names none, the model is shown all columns.
+        instruction: the value to produce, with columns in braces: ``"The sentiment of {review} in one word"``; if it
+            names none, the model is shown all columns.
         dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
-            column has pandas' nullable dtype for it, ``string`` where None.
-        response_format: a pydantic model, instead; its fields become columns of their names.
-        choices: the texts of which the value is one, instead.
-        return_explanations: a column ``explanation_map`` with the model's reasons.
+            column has pandas' nullable dtype for it; ``string`` if None.
+        response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
+        choices: the allowed texts, instead of ``dtype``.
+        return_explanations: add a column ``explanation_map`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
-        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
-            half of their words, numbers within a twentieth.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
+            of their words, numbers if they differ by at most a twentieth.
         suffix: the name of the value's column.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+        on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``map_error``, or ``"drop"``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
-        subclass kept. ``.tag.outcomes`` says what became of each row.
+        subclass kept. ``.tag.outcomes`` has the outcome of each row.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, a type that is none, an added column's name that is taken.
+        ColumnNotFound: a named column does not exist.
+        InvalidArgument: the instruction has no words, the type is unknown, or the name of an added column is taken.
         NotConfigured: no model is set.
     """
     types = {"dtype=": dtype, "response_format=": response_format, "choices=": choices}
     given = [name for name, told in types.items() if told is not None]
     if len(given) > 1:
-        raise InvalidArgument(f"a value has one type; give one of {' and '.join(given)}")
+        raise InvalidArgument(f"a value has one type; give only one of {' and '.join(given)}")
     if choices is not None:
         value = choice_value(choices)
     else:
@@ -108,14 +108,14 @@ def sem_score(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """A score from 0 to 1 for each row. Each row is scored by itself, as by :func:`sem_map`.
+    """A score from 0 to 1 for each row. Each row is scored by itself, as in :func:`sem_map`.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
-        return_explanations: a column ``explanation_score`` with the model's reasons.
+        instruction: what to score, with columns in braces: ``"How hopeful is {review}?"``.
+        return_explanations: add a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
-        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
 
@@ -156,16 +156,16 @@ def mapped(
     settle: Settle | None = None,
     rows_per_call: RowsPerCall = None,
 ) -> Step[pd.DataFrame]:
-    """The frame with the columns of a value of each row.
+    """The frame with columns for a value of each row.
 
     Args:
         operator: its name, for messages.
         frame: any.
-        resolved: what is asked of a row.
+        resolved: the question about a row.
         value: the kind of answer.
         task: the beginning of the system message.
         return_explanations, examples, suffix, on_error, window, rows_per_call: as for :func:`sem_map`.
-        settle: what becomes of a row's cells in sight of the row, as it was shown, and what its outcome notes of that.
+        settle: checks a row's cells against the row as it was shown; it returns the cells and a note for the outcome.
     """
     size = rows_per_call_of(rows_per_call)
     names = [suffix if name is None else name for name in value.columns]
@@ -176,7 +176,7 @@ def mapped(
     read = reading(value)
 
     def solved(answer: Any) -> str:
-        """An answer as the model is to write it, if it is one of the kind that is asked for."""
+        """An example's answer as the model should write it; it must be of the requested kind."""
         text = answer.model_dump_json() if hasattr(answer, "model_dump_json") else str(answer)
         read(text)
         return f"Answer: {text}" if return_explanations else text

@@ -1,4 +1,4 @@
-"""The declaration of an operator: its steps, with its signature and its docstring; all else is derived from that."""
+"""The declaration of an operator: its steps with a signature and a docstring. Everything else is derived from that."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tagframe.operators.step_generators import Step
 
 P = ParamSpec("P")
 Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "alike", "whole"]
-"""What an operator looks at: one row at a time, rows with those of another frame, or all rows: for the best ones, for
-the nearest ones, for those that are alike, or as a whole. So it goes over batches and partitions."""
+"""What an operator looks at: one row at a time, pairs with rows of another frame, or all rows: for the best ones, for
+the nearest ones, for similar ones, or as a whole. This decides how it goes over batches and partitions."""
 
 
 ADDED = ("quote", "to")
-"""The keywords that every operator has beside its own and the settings."""
+"""The keywords that every operator has in addition to its own and the settings."""
 
 
 def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
-    """Positions of the columns that the model is shown by an ``instruction``, or by several."""
+    """Positions of the columns that the model is shown for an ``instruction``, or for several."""
     texts = given["instruction"]
     found = (
         Instruction.resolve(text, frame, all_cols=given.get("all_cols", False)).positions
@@ -44,15 +44,14 @@ class Operator(Generic[P]):
     """A semantic operator, as :func:`declare` makes it.
 
     Attributes:
-        steps: ``steps(frame, instruction, …)``, the generator that does it. Its parameters are those of the operator,
-            but a keyword ``window``, which is given the tokens that the model reads and writes in one request.
-        guess: an answer to one of its prompts such as a model would give, for quotes; a batch's own guess
-            goes before it.
-        over: what it looks at; says how it goes over batches and partitions.
+        steps: ``steps(frame, instruction, …)``, the generator that runs it. It has the operator's parameters, and may
+            have a keyword ``window``: the number of tokens that the model reads and writes in one request.
+        guess: gives a typical answer to one of its prompts, for quotes; a batch's own guess is preferred.
+        over: what it looks at; this decides how it goes over batches and partitions.
         embeds: whether it embeds texts, and so takes the setting ``embedder``.
         asks: whether a call with these arguments, by name, asks a model.
-        needs_all: what is said of keywords that only all rows together can give; None where there are none.
-        shows: positions of the columns that the model is shown, by the arguments; partitions are asked by these.
+        needs_all: an explanation if the arguments need all rows together; None if they do not.
+        shows: positions of the columns that the model is shown, from the arguments; used for partitions.
     """
 
     steps: Callable[P, Step[pd.DataFrame]]
@@ -65,12 +64,12 @@ class Operator(Generic[P]):
 
     @property
     def name(self) -> str:
-        """As in ``tf.NAME``, ``tf.aNAME`` and ``df.tag.NAME``."""
+        """The name, as in ``tf.NAME``, ``tf.aNAME`` and ``df.tag.NAME``."""
         return self.steps.__name__
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """What a user gives: the frame and the operator's arguments."""
+        """The user's parameters: the frame and the operator's arguments."""
         declared = inspect.signature(self.steps)
         return declared.replace(parameters=[p for p in declared.parameters.values() if p.name != "window"])
 
@@ -83,7 +82,7 @@ class Operator(Generic[P]):
         """The arguments of a call by name, with defaults.
 
         Raises:
-            TypeError: one is missing, or one too many.
+            TypeError: an argument is missing or unknown.
         """
         try:
             bound = self.signature.bind(*args, **options)
@@ -93,10 +92,10 @@ class Operator(Generic[P]):
         return bound.arguments
 
     def told_apart(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The operator's own keywords, and settings; ``quote`` and ``to`` are neither.
+        """Split keywords into the operator's own ones and settings; ``quote`` and ``to`` are left out.
 
         Raises:
-            InvalidArgument: one is neither.
+            InvalidArgument: a keyword is unknown.
         """
         own = self.signature.parameters
         for name in keywords:
@@ -109,10 +108,10 @@ class Operator(Generic[P]):
         )
 
     def step(self, lm: LM | None, *args: Any, **options: Any) -> Step[pd.DataFrame]:
-        """The operator as a step, fitted to the model; ``args`` and ``options`` are those of :attr:`steps`.
+        """The operator as a step, adapted to the model's window; ``args`` and ``options`` are those of :attr:`steps`.
 
         Raises:
-            InvalidArgument: ``on_error`` is none.
+            InvalidArgument: ``on_error`` is invalid.
         """
         check_on_error(options.get("on_error", "raise"))
         if "window" in inspect.signature(self.steps).parameters:
@@ -120,7 +119,7 @@ class Operator(Generic[P]):
         return self.steps(*args, **options)
 
     def quote(self, lm: LM, *args: Any, **options: Any) -> Quote:
-        """What it would cost."""
+        """The cost of a call."""
         return quote(self.step(lm, *args, **options), lm, self.guess)
 
     def run(self, lm: LM, *args: Any, **options: Any) -> pd.DataFrame:
@@ -128,7 +127,7 @@ class Operator(Generic[P]):
         return run(self.step(lm, *args, **options), lm, self.name)
 
     def shown(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Positions of the columns that the model is shown, and what they are called in prompts."""
+        """Positions of the columns that the model is shown, and their names in prompts."""
         positions = tuple(self.shows(frame, given))
         return positions, tuple(shown_names(frame, positions))
 
@@ -146,14 +145,14 @@ def declare(
     needs_all: Callable[[Mapping[str, Any]], str | None] = lambda given: None,
     shows: Callable[[pd.DataFrame, Mapping[str, Any]], Sequence[int]] = instructed,
 ) -> Callable[[Callable[P, Step[pd.DataFrame]]], Operator[P]]:
-    """Declare an operator: the steps, under its name and with the docstring that users read.
+    """Declare an operator: the decorated steps have its name, and the docstring that users read.
 
-    Its docstring has a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are added
-    where it is called (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`. Declared
-    again, as in a notebook's cell that is run twice, it replaces what had its name.
+    The docstring must have a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are
+    added to the public forms (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`.
+    A second declaration of the same name, as when a notebook's cell is run twice, replaces the first one.
 
     Raises:
-        InvalidArgument: it is not called ``sem_NAME``, has no such section, or takes what a call adds.
+        InvalidArgument: it is not called ``sem_NAME``, has no such section, or has a parameter that is added later.
     """
 
     def declared(steps: Callable[P, Step[pd.DataFrame]]) -> Operator[P]:
@@ -161,8 +160,8 @@ def declare(
         taken = {*ADDED, *SearchSettings.__annotations__} & {*made.signature.parameters}
         if taken or not made.name.startswith("sem_") or "Args:\n" not in (steps.__doc__ or ""):
             raise InvalidArgument(
-                f"an operator is a function sem_NAME(frame, …) with a docstring that has a section Args:, and leaves"
-                f" {', '.join((*ADDED, *SearchSettings.__annotations__))} to the call; got {made.name}{made.signature}"
+                f"an operator is a function sem_NAME(frame, …) with a docstring that has a section Args:, and without"
+                f" {', '.join((*ADDED, *SearchSettings.__annotations__))}; got {made.name}{made.signature}"
             )
         OPERATORS[made.name] = made
         return made

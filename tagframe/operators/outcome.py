@@ -1,7 +1,7 @@
-"""What became of each row of an operator, and what a failed row does to the result.
+"""The outcome of each row of an operator, and the effect of failed rows on the result.
 
-One failed row is one failed row: the operator goes on to the end, and only then, by ``on_error``, raises with the
-finished frame on the error, keeps the row as ``<NA>`` beside an error column, or drops it.
+A failing row does not stop the operator. At the end, depending on ``on_error``, the operator raises an error that
+carries the finished frame, keeps the row as ``<NA>`` with an error column, or drops it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ OutcomeKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one row, or of one group of rows.
+    """The outcome of one row, or of one group of rows.
 
     Attributes:
-        kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"joined"`` or ``"lone"`` of the left rows of ``sem_join``;
-            ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of ``sem_agg``, or ``"cut"`` where it was
-            answered from rows too long for the model, of which only the beginnings were shown, and of ``sem_map`` and
-            ``sem_score``; of all: ``"unsure"``, answered with that it cannot be said, ``"null"``, since there was
-            nothing to show, ``"not asked"``, since enough was found before, and ``"failed"``.
+        kind: for ``sem_filter`` ``"yes"`` or ``"no"``; for the left rows of ``sem_join`` ``"joined"`` or ``"lone"``;
+            for ``sem_topk`` ``"kept"`` or ``"left out"``; for ``sem_agg``, ``sem_map`` and ``sem_score``
+            ``"answered"``, or ``"cut"`` if ``sem_agg`` showed only the beginnings of rows that were too long. For all:
+            ``"unsure"`` (the model says that it cannot tell), ``"null"`` (there was nothing to show), ``"not asked"``
+            (enough rows were found before), and ``"failed"``.
         error: why it failed, or None.
-        note: what else is to know of it, as that it was cut to the model's context, or None.
+        note: further information, such as that the row was cut to the model's context, or None.
     """
 
     kind: OutcomeKind
@@ -41,12 +41,12 @@ class Outcome:
 
 
 class OutcomeFrame(pd.DataFrame):
-    """``frame.tag.outcomes``: a row a row (or group) of the input; its columns are ``outcome``, ``error`` and ``note``.
+    """``frame.tag.outcomes``: one row for each row (or group) of the input, with ``outcome``, ``error`` and ``note``.
 
-    In a notebook a picture of them; what is taken from it is a plain frame.
+    A notebook shows it as a picture; selections from it are plain frames.
 
     Attributes:
-        remarks: sentences on the operator as a whole, as how many rows were asked twice and agree.
+        remarks: sentences about the operator as a whole, such as how many rows were asked twice with the same answer.
     """
 
     _metadata: ClassVar[list[str]] = ["remarks"]  # which survives a pickle
@@ -72,37 +72,37 @@ def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index, remarks: Sequenc
 
 
 def check_on_error(on_error: str) -> None:
-    """Refuse an unknown policy before anything is spent.
+    """Refuse an unknown policy before the model is asked.
 
     Raises:
-        InvalidArgument: it is none of the three.
+        InvalidArgument: it is not one of the three.
     """
     if on_error not in get_args(OnError):
         raise InvalidArgument(f"on_error is one of {get_args(OnError)}; got {on_error!r}")
 
 
 def error_name(suffix: str) -> str:
-    """The column that says why rows failed, where they are kept."""
+    """The column with the errors of failed rows that are kept."""
     return f"{suffix.strip('_')}_error"
 
 
 def refuse_taken(frame: pd.DataFrame, names: Sequence[str], suffix: str, on_error: OnError = "raise") -> None:
-    """Refuse to overwrite a column of the caller, before anything is spent.
+    """Refuse to overwrite a column of the caller, before the model is asked.
 
     Raises:
-        InvalidArgument: one of the names that the result is to have is taken, or that of errors that are kept.
+        InvalidArgument: the name of an added column, or of the column of errors, is taken.
     """
     taken = [name for name in (*names, *[error_name(suffix)] * (on_error == "keep")) if name in frame.columns]
     if taken:
         raise InvalidArgument(
-            f"the frame already has a column {taken[0]!r}; give another suffix= than {suffix!r}, or drop the column"
+            f"the frame already has a column {taken[0]!r}; give a suffix= other than {suffix!r}, or drop the column"
         )
 
 
 def free_name(frame: pd.DataFrame, name: str) -> Any:
-    """The name, or one like it that the frame does not have: an unexpected failure must not cost a column.
+    """The name, or a similar one that the frame does not have: an unexpected failure must not overwrite a column.
 
-    Where the columns have several levels, it stands on the first of them.
+    If the columns have several levels, it is on the first one.
     """
     while name in frame.columns:
         name += "_"
@@ -116,9 +116,9 @@ class Added:
 
     Attributes:
         name: its label.
-        values: one a row (or group) of the input; None is ``<NA>``.
+        values: one for each row (or group) of the input; None is ``<NA>``.
         dtype: a nullable one, by name.
-        with_failures: whether it is there only where failed rows are kept.
+        with_failures: whether the column is added only if failed rows are kept.
     """
 
     name: str
@@ -142,24 +142,24 @@ def finish(
     remarks: Sequence[str] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """The result of an operator, which knows its outcomes; the end of every operator.
+    """The result of an operator with its outcomes; every operator ends here.
 
     Args:
         operator: its name, for the message.
-        base: a row a row (or group) of the input, of which the result is made.
-        outcomes: one a row of ``base``.
-        order: the positions of the result's rows in ``base``, with failed ones where they would stand.
-        added: columns.
-        on_error: what failed ones do.
+        base: a frame with one row for each row (or group) of the input, from which the result is made.
+        outcomes: one for each row of ``base``.
+        order: the positions of the result's rows in ``base``, with failed rows at their places.
+        added: the columns to add.
+        on_error: how to treat failed rows.
         suffix: of the columns that the operator adds.
-        index: of the outcomes; that of ``base`` where None.
-        row_facts: what the result is to know of its rows, made from their positions in ``base``.
-        of: what the rows of ``base`` are.
-        remarks: sentences on the operator as a whole, for its outcomes.
-        facts: what else the result is to know of how it was made.
+        index: of the outcomes; that of ``base`` if None.
+        row_facts: makes facts about the result's rows from their positions in ``base``.
+        of: a word for the rows of ``base``.
+        remarks: sentences about the operator as a whole, for its outcomes.
+        facts: further facts about how the result was made.
 
     Raises:
-        RowsFailed: with ``on_error="raise"``, where any has failed; the frame on it is that of ``"keep"``.
+        RowsFailed: with ``on_error="raise"``, if any row has failed; it carries the frame of ``"keep"``.
     """
     failures = [(row, outcome.error) for row, outcome in enumerate(outcomes) if outcome.error is not None]
     keeps_failures = on_error == "keep" or (on_error == "raise" and bool(failures))
@@ -189,17 +189,17 @@ def finish(
 
 
 def label_of(index: pd.Index, row: int) -> Any:
-    """The label of a row, as one writes it: 7, and not np.int64(7)."""
+    """The label of a row as a plain value: 7, not np.int64(7)."""
     label = index[row]
     return label.item() if hasattr(label, "item") else label
 
 
 def error_column(outcomes: Iterable[Outcome]) -> pd.api.extensions.ExtensionArray:
-    """Errors as a text column, ``<NA>`` where there is none."""
+    """Errors as a text column; ``<NA>`` if there is none."""
     described = [None if outcome.error is None else error_text(outcome.error) for outcome in outcomes]
     return pd.array(described, dtype="string")
 
 
 def error_text(error: Exception) -> str:
-    """An error in a cell."""
+    """An error as the text of a cell."""
     return f"{type(error).__name__}: {error}"

@@ -1,8 +1,9 @@
-"""Several rows in one prompt: ids checked on the way back, packs split where they do not come back whole, and audited.
+"""Several rows in one prompt ("a pack"). Row numbers in answers are checked, incomplete packs are split, and packs are
+audited.
 
-A model answers the rows of a pack a little otherwise than each by itself, and how much depends on the model and on the
-rows. So some rows are asked both ways first, and packs are made smaller until both ways agree. What is said of a row in
-a pack is stored as an answer about that row, too, so that later packs and single prompts of the same question find it.
+A model answers the rows of a pack a little differently from each row by itself; how much depends on the model and the
+rows. So some rows are asked both ways first, and packs are made smaller until both ways agree. The answer to a row of a
+pack is also stored for that row, so that later packs and single prompts of the same question find it.
 """
 
 from __future__ import annotations
@@ -35,45 +36,45 @@ from tagframe.operators.values import SHORT
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
 MOST = 16
-"""Rows of a pack with ``rows_per_call="auto"``: the quality of answers falls beyond."""
+"""Rows of a pack with ``rows_per_call="auto"``; with more, answers get worse."""
 AUDITED = 50
-"""Rows that are asked singly too; one in :data:`AUDITED_SHARE` where there are few."""
+"""Rows that are also asked one by one; if there are few rows, one in :data:`AUDITED_SHARE`."""
 AUDITED_SHARE = 4
 DIFFERING = 0.05
-"""The share of audited rows that a pack may answer otherwise."""
+"""The largest share of audited rows to which a pack may give another answer."""
 PACK_BYTES = 40_000
-"""Of rows in one prompt at most: about 10,000 tokens."""
+"""The most bytes of rows in one prompt: about 10,000 tokens."""
 TOKENS_PER_LINE = 12
 """Room for an id, a short answer and markdown."""
 EXPLAINED_TOKENS_PER_LINE = 128
 HALVED = 8
-"""A broken pack of more rows is asked in halves, one of so many or fewer row by row."""
+"""A broken pack of more rows is asked again in halves; one of so many rows or fewer, row by row."""
 SAID_ONCE = 24
-"""Bytes from which a cell that all rows of a pack have is said once, before them."""
+"""A cell that all rows of a pack share is written once, before the rows, if it has at least so many bytes."""
 
 _LINE = re.compile(r"\s*(?:[-*>#]+\s+)?[*_`]*(?:row\s+)?\[?(\d{1,6})\]?[*_`]*\s*[:.)=|–—-][*_`]*\s*(.*)", re.I)
 _LABEL = re.compile(r"[*_`]*answer[*_`]*\s*[:=]", re.I)
 _Pack: TypeAlias = list[int]
 """Rows by their positions among those asked."""
 _Said: TypeAlias = tuple[Any, str | None, str]
-"""What a pack says of a row: value, explanation, and the answer as it would read about the row alone."""
+"""A pack's answer to one row: value, explanation, and the text that an answer to this row alone would have."""
 _SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
 
 
 def most_asked(rows: int, size: int) -> int:
-    """Prompts that rows take at most, in packs of at most ``size``: a broken one of two takes three, no other more."""
+    """The most prompts for rows in packs of at most ``size``: a broken pack of two takes three, all others no more."""
     return rows if size == 1 else rows + rows // 2
 
 
 class Audited(int):
-    """Rows of a pack, as an audit has found them: packs of that size are not audited again."""
+    """The size of packs that an audit has found; packs of that size are not audited again."""
 
 
 def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     """``rows_per_call`` as a number.
 
     Raises:
-        InvalidArgument: it is neither "auto" nor a whole number of at least 1.
+        InvalidArgument: it is not "auto" and not a whole number of at least 1.
     """
     if given is None:
         return 1
@@ -86,12 +87,12 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
 
 @dataclass
 class Replies(Generic[T]):
-    """What was said of rows.
+    """The replies for rows.
 
     Attributes:
-        of: the reply on each, by the row as it is shown.
-        remarks: how they were asked, where that was not one by one.
-        size: rows of a pack; :class:`Audited` where there was an audit.
+        of: the reply for each row, by the row as it is shown.
+        remarks: how the rows were asked, if not one by one.
+        size: rows of a pack; :class:`Audited` if there was an audit.
     """
 
     of: dict[str, Reply[T]]
@@ -100,8 +101,8 @@ class Replies(Generic[T]):
 
 
 def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
-    """The reply on each row, in packs of at most ``size``, audited; rows that show the same are asked once."""
-    distinct = list(dict.fromkeys(lines)) if size > 1 else list(lines)  # the LM layer counts those that are the same
+    """The reply for each row, in packs of at most ``size``, audited; equal rows are asked about once."""
+    distinct = list(dict.fromkeys(lines)) if size > 1 else list(lines)  # the LM layer counts duplicates
     if size > 1 and not isinstance(size, Audited):
         return (yield from _ask_audited(question, distinct, size))
     replies = yield from ask_packed(question, distinct, size)
@@ -109,24 +110,25 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
 
 
 def _ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
-    """The reply on each distinct row, asked in packs.
+    """The reply for each distinct row, asked in packs.
 
-    Some rows, drawn at random (the same ones every time), are asked singly and in packs of ``size``; the packs are
-    halved as long as more than :data:`DIFFERING` of these rows are answered otherwise. (A pack that does not come back
-    whole counts with all of its rows.) The others are asked in packs of the size that was found, and the audited ones
-    keep what was said of them singly. Rows that the store has from earlier packs alone are not audited.
+    Some rows, drawn at random (the same ones every time), are asked one by one and in packs of ``size``. Packs are
+    halved while more than :data:`DIFFERING` of these rows get another answer. (All rows of an incomplete pack count as
+    answered differently.) Other rows are asked in packs of the size that was found; audited rows keep their single
+    answers.
+    Rows whose stored answers come only from earlier packs are not audited.
 
     Args:
-        question: what is asked.
+        question: the question.
         lines: rows, each once.
-        size: rows of a pack at most.
+        size: the most rows of a pack.
     """
     count = min(AUDITED, len(lines) // AUDITED_SHARE)
-    # Drawn, not evenly spaced: rows that take turns would show one kind of them alone.
+    # Drawn at random, not evenly spaced: if kinds of rows alternate, even spacing could hit one kind only.
     drawn = [lines[row] for row in np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False))]
     alone, packed_before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
     audited = [line for row, line in enumerate(drawn) if row in alone or row not in packed_before]
-    # Broken packs are not asked again, since all of their rows are asked singly anyway.
+    # Broken packs are not asked again, since all of their rows are asked one by one anyway.
     bound = Bound(2 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
     asking = bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
     packed, singly = yield from together([asking, question.ask(audited, "alone")])
@@ -138,7 +140,7 @@ def _ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step
         differing = sum(alone.value is not None and not _agree(question, among, alone) for among, alone in both)
         share = f" ({differing / compared:.0%})" if compared else ""
         remarks.append(
-            f"Of {compared:,} rows asked singly too, {differing:,}{share} differ from what was said {size} at a time."
+            f"Of {compared:,} rows also asked one by one, {differing:,}{share} got another answer {size} at a time."
         )
         notes = [_note(question, size, among, alone) for among, alone in both]
         if differing <= DIFFERING * compared:
@@ -153,7 +155,7 @@ def _ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step
     rest = [line for line in lines if line not in replies]
     others = yield from ask_packed(question, rest, size)
     replies.update(zip(rest, others, strict=True))
-    remarks.append(f"{len(rest):,} distinct rows were asked {'singly' if size == 1 else f'{size} at a time'}.")
+    remarks.append(f"{len(rest):,} distinct rows were asked {'one by one' if size == 1 else f'{size} at a time'}.")
     return Replies(replies, remarks, Audited(size) if audited else size)
 
 
@@ -165,10 +167,10 @@ def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> b
 
 def _note(question: Question[Any], size: int, packed: Reply[Any], singly: Reply[Any]) -> str:
     if packed.split:
-        return f"asked singly too; {size} at a time there was no answer"
+        return f"also asked alone; {size} at a time there was no answer"
     if _agree(question, packed, singly):
-        return f"asked singly too; {size} at a time the answer was the same"
-    return f"asked singly too; {size} at a time the answer was {_word(packed.value)}"
+        return f"also asked alone; {size} at a time the answer was the same"
+    return f"also asked alone; {size} at a time the answer was {_word(packed.value)}"
 
 
 def _word(value: Any) -> str:
@@ -182,16 +184,16 @@ def _word(value: Any) -> str:
 def ask_packed(
     question: Question[T], lines: Sequence[str], size: int, stored: Stored = "any", *, splits: bool = True
 ) -> Step[list[Reply[T]]]:
-    """The reply on each row, in packs of at most ``size``, like rows together; not audited.
+    """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
-    Packs that the store has are taken whole; of the others those rows are asked that it has not, from other packs or
-    alone. A pack that does not come back whole is asked in halves, and then row by row.
+    Stored packs are used as a whole. From the other packs, only rows without a stored answer (from other packs or
+    alone) are asked. If the answer to a pack is incomplete, it is asked in halves, and then row by row.
 
     Args:
-        question: what is asked.
+        question: the question.
         lines: rows, each once.
-        size: rows of a pack at most; 1 asks each alone.
-        stored: what of the store may answer of a row.
+        size: the most rows of a pack; with 1, each row is asked alone.
+        stored: which stored answers may be used for a row.
         splits: False leaves the rows of broken packs without an answer.
     """
     if size == 1:
@@ -211,7 +213,7 @@ def ask_packed(
 
 
 def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int, splits: bool) -> Step[None]:
-    """Ask of the rows of which nothing is known; those of packs that come to nothing again, if wanted."""
+    """Ask about the rows without an answer; rows of packs that fail are asked again, if wanted."""
     alone: list[int] = []
     split: set[int] = set()
     packs = packing.packs(left, size)
@@ -225,10 +227,10 @@ def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int, splits: bo
     judged = yield from packing.question.ask([packing.lines[row] for row in alone])
     packing.replies.update(zip(alone, judged, strict=True))
     for row in alone:
-        packing.notes[row] = None  # what was asked alone says itself how much of it was shown
+        packing.notes[row] = None  # the reply to a row that was asked alone has its own note on this
     for row in split:
         reply = packing.replies[row]
-        note = f"asked again in a smaller pack: one of {size} did not come back whole"
+        note = f"asked again in a smaller pack: the answer to {size} rows was incomplete"
         packing.replies[row] = replace(reply, note=joined_notes(reply.note, note), split=True)
 
 
@@ -238,13 +240,13 @@ def _parts(pack: _Pack) -> list[_Pack]:
 
 
 class _Packing(Generic[T]):
-    """Rows on their way through packs.
+    """Rows that are asked in packs.
 
     Attributes:
-        lines: of the rows.
-        shown: the same as a pack shows them, which may be cut to the model's context.
-        notes: how much of each is shown, where that is not all.
-        replies: what is known so far, by row.
+        lines: the rows as lines.
+        shown: the lines as a pack shows them, which may be cut to the model's context.
+        notes: how much of each row is shown, if not all.
+        replies: the replies so far, by row.
     """
 
     def __init__(self, question: Question[T], lines: Sequence[str]) -> None:
@@ -258,21 +260,21 @@ class _Packing(Generic[T]):
         self.replies: dict[int, Reply[T]] = {}
 
     def left(self) -> list[int]:
-        """The rows without a reply, like ones together: a model is more of one mind about them side by side."""
+        """The rows without a reply, similar ones together: side by side, a model answers them more consistently."""
         left = (row for row in range(len(self.lines)) if row not in self.replies)
         return sorted(left, key=lambda row: (self.shown[row].casefold(), row))
 
     def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:
-        """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt stands alone."""
+        """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt is asked alone."""
         packs = pack([len(self.shown[row].encode()) for row in rows], self.limit, most=size)
         return [[rows[position] for position in positions] for positions in packs]
 
     def complete(self, packs: Sequence[_Pack], *, sends: bool) -> Step[list[_Pack]]:
-        """Take the replies of packs of several rows, and have the store know them; gives packs to be asked in halves.
+        """Read the replies to packs of several rows and store them; returns the packs to ask again in halves.
 
         Args:
-            packs: rows; what stands alone is left out.
-            sends: False takes only those that the store has.
+            packs: rows; packs of one row are left out.
+            sends: False uses only stored answers.
         """
         several = [pack for pack in packs if len(pack) > 1]
         completions = yield from gather_alike(several, lambda alike: self._batch(alike, sends))
@@ -321,7 +323,7 @@ def _system(question: Question[Any]) -> str:
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:
-    """The rows of a pack with their numbers; what all of them have, long cells and names, stands before them, once."""
+    """The rows of a pack with their numbers; long cells and names that all rows share come once, before the rows."""
     rows = [json.loads(line) for line in lines]
     if not all(isinstance(row, dict) for row in rows):  # one was cut to a text
         return [f"{number} {line}" for number, line in enumerate(lines, start=1)]
@@ -340,9 +342,9 @@ def _numbered(lines: Sequence[str]) -> list[str]:
 
 
 def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]:
-    """What reads the answer about a pack: value, explanation, and the answer about the row alone, of each in order.
+    """A parser for the answer to a pack: for each row in order, value, explanation, and the answer to the row alone.
 
-    It raises :class:`AnswerRejected` unless each number from 1 to ``length`` stands before one answer, once.
+    It raises :class:`AnswerRejected` unless each number from 1 to ``length`` comes before one answer, exactly once.
     """
 
     def read(text: str) -> list[_Said]:
@@ -377,7 +379,7 @@ def _read_line(question: Question[Any], text: str) -> _Said:
 
 
 def _is_worth_splitting(error: Exception | None) -> bool:
-    """Whether parts of a pack may be answered where the whole is not."""
+    """Whether parts of a pack may get an answer if the whole pack does not."""
     if isinstance(error, _SPLITTING):
         return True
     return isinstance(error, LMRequestFailed) and error.status in (400, 413, 422) and not error.stops_run

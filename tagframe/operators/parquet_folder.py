@@ -1,4 +1,4 @@
-"""Results that are written to a folder of Parquet files as they come."""
+"""Writes results to a folder of Parquet files, one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def write_parquet(frames: Iterable[pd.DataFrame], to: str | os.PathLike[str]) -> Path:
-    """Write frames as one table to a new folder; raises as :class:`ParquetFolder`."""
+    """Write frames as one table to a new folder; raises the errors of :class:`ParquetFolder`."""
     with ParquetFolder(to) as folder:
         for frame in frames:
             folder.add(frame)
@@ -27,18 +27,18 @@ def write_parquet(frames: Iterable[pd.DataFrame], to: str | os.PathLike[str]) ->
 
 
 class ParquetFolder:
-    """A new folder that frames are written to as one table, a file each; it is there once it is whole.
+    """A new folder to which frames are written as one table, one file each. It appears once it is complete.
 
     An index without a name is not written.
 
     Raises:
-        InvalidArgument: there is something of that name already, or a column that Parquet cannot hold.
+        InvalidArgument: the path exists already, or Parquet cannot hold a column.
     """
 
     def __init__(self, to: str | os.PathLike[str]) -> None:
         self._to = Path(to).expanduser()
         if self._to.exists():
-            raise InvalidArgument(f"there is something at {self._to} already: remove it, or give another to=")
+            raise InvalidArgument(f"{self._to} exists already: remove it, or give another to=")
         self._schemas: list[pa.Schema] = []
 
     def __enter__(self) -> ParquetFolder:
@@ -63,12 +63,12 @@ class ParquetFolder:
             raise _not_one_table(error) from error
 
     def finished(self) -> Path:
-        """The folder, whole."""
+        """The complete folder."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            # What is null in all of one batch has no type there.
+            # A column that is null in a whole batch has no type there.
             whole = pa.unify_schemas(self._schemas, promote_options="permissive") if self._schemas else pa.schema([])
             for number, schema in enumerate(self._schemas):
                 part = self._part(number)

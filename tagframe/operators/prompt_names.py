@@ -1,4 +1,4 @@
-"""What the columns of a frame are called in a prompt: by what they mean, each by a name of its own."""
+"""The names of a frame's columns in a prompt: meaningful and unique."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tagframe.errors import HiddenColumn
 
 
 def label_text(label: Hashable) -> str:
-    """A column's label as an instruction names it; of several levels, joined by dots.
+    """A column's label as an instruction names it; several levels are joined by dots.
 
     >>> label_text(2020), label_text(("price", "usd"))
     ('2020', 'price.usd')
@@ -20,11 +20,11 @@ def label_text(label: Hashable) -> str:
 
 
 def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
-    """What the columns at ``positions`` are called in a prompt, each by another name.
+    """The unique names in a prompt of the columns at ``positions``.
 
-    What a merge had to call ``frame_2.name``, since one of its frames had no name, is called by its meaning where the
-    frame knows one (``team.name``) and no other column is called so.
-    Columns whose labels read alike (``"n"`` twice, ``1`` and ``"1"``) are told apart: ``n``, ``n_2``.
+    A merge names a column ``frame_2.name`` if its frame had no name. If the frame knows the meaning (``team.name``) and
+    no other column has that name, the meaning is used.
+    Columns with equal labels as text (``"n"`` twice, ``1`` and ``"1"``) get a number: ``n``, ``n_2``.
 
     Raises:
         HiddenColumn: as :func:`refuse_unprompted`.
@@ -39,22 +39,22 @@ def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
 
 
 def for_models(frame: pd.DataFrame) -> list[int]:
-    """Positions of the columns that models may see: all but those that ``corpus.hide(…, from_models=True)`` named."""
+    """Positions of the columns that models may see: all except those of ``corpus.hide(…, from_models=True)``."""
     kept: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
     return [position for position, label in enumerate(frame.columns) if label not in kept]
 
 
 def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
-    """Refuse to show a model columns that their user keeps from models.
+    """Refuse to show a model columns that the user has hidden from models.
 
     Raises:
-        HiddenColumn: one of them is such a column.
+        HiddenColumn: one of the columns is hidden.
     """
     kept = sorted({*positions} - {*for_models(frame)})
     if kept:
         raise HiddenColumn(
-            f"column {label_text(frame.columns[kept[0]])!r} is hidden from models, so that no prompt has its cells: "
-            "name other columns, or corpus.show(…) it"
+            f"column {label_text(frame.columns[kept[0]])!r} is hidden from models, so its cells must not be in a "
+            "prompt; name other columns, or call corpus.show(…)"
         )
 
 

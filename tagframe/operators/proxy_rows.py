@@ -1,23 +1,23 @@
 """Which rows a proxy may decide, so that recall and precision hold with a finite-sample guarantee.
 
-Rows are in the order of the proxy. Those at its two ends may be left to it: at the low end a positive row that nobody
-asked about is *missed*, at the high end a negative one. In between all are asked, and what the oracle answered counts
-as right. So with K positive rows known, n rows left to the proxy as true, and at most A missed at the low end and B at
-the high end, no more is needed than
+Rows are in the order of the proxy. It may decide those at the two ends: at the low end, a positive row that was not
+asked about is *missed*; at the high end, a negative one. All rows in between are asked about, and the oracle's answers
+count as right. With K known positive rows, n rows that the proxy decides to be true, and at most A missed rows at the
+low end and B at the high end, the condition is
 
     A ≤ (1 − recall) / recall · (K + n − B)    and    B ≤ (1 − precision) / precision · (K + n − B).
 
-**The bound.** An end is walked from its extreme inwards, and each of its rows is asked with the same chance π,
-independently. Each of its wrong rows is then *found* with chance π or missed with 1 − π, whatever the proxy is worth,
-so that the number found before the (b + 1)-th is missed has the negative binomial distribution. Walking on only as
-long as no more than f are found, f being the largest number with P(found before the (b + 1)-th miss ≤ f) ≤ α,
-passes b misses with a chance of at most α: exactly, for any number of rows, and wherever the walk stops. (Thresholds
-from a sample that hold in the finite-sample sense are the subject of SUPG, Kang et al., VLDB 2020, and BARGAIN,
-Zeighami et al., SIGMOD 2026, which bound a rate at each threshold; here the number of misses is bounded at the one
-where the walk stops, and no correction for having chosen it is due.)
+**The bound.** An end is walked from its extreme inwards, and each of its rows is asked independently with the same
+probability π. Each wrong row is then *found* with probability π or missed with 1 − π, however good the proxy is. So the
+number of rows found before the (b + 1)-th miss has the negative binomial distribution. Let f be the largest number with
+P(found before the (b + 1)-th miss ≤ f) ≤ α. If the walk goes on only while no more than f rows are found, it passes b
+misses with a probability of at most α: exactly, for any number of rows, and wherever the walk stops. (SUPG, Kang et
+al., VLDB 2020, and BARGAIN, Zeighami et al., SIGMOD 2026, also find thresholds from a sample that hold in the
+finite-sample sense. They bound a rate at each threshold. Here the number of misses is bounded at the point where the
+walk stops, which needs no correction for its choice.)
 
-b, π and the order may depend on everything known before the end is sampled, not on the sample. What is asked
-afterwards takes as many from b as it finds wrong.
+b, π and the order may depend on everything known before the end is sampled, but not on the sample. Each wrong row that
+is found by later questions reduces b by one.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ import numpy.typing as npt
 Positions: TypeAlias = npt.NDArray[np.intp]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Truths: TypeAlias = npt.NDArray[np.int8]
-"""Answers of the oracle: 1 for true, 0 for anything else that it said, -1 where it gave none."""
+"""Answers of the oracle: 1 for true, 0 for any other answer, -1 for no answer."""
 
 Estimate: TypeAlias = Callable[[Positions, Truths], Floats]
-"""From rows asked and their answers to each row's chance of being true. Good chances save calls; bad ones cost calls,
-never the promise."""
+"""A function from the rows asked and their answers to each row's probability of being true. Good estimates save calls;
+bad ones cost calls, but the guarantee holds."""
 
 PILOT_SHARE, LEAST_PILOT, LARGEST_PILOT = 0.03, 60, 300
-"""Of the rows, how many are asked at random first, between two numbers."""
+"""How many rows are asked at random first: a share of the rows, between two limits."""
 RATES: Floats = np.geomspace(0.004, 0.7, 32)
 SPLITS: Floats = np.linspace(0.1, 0.9, 9)
 ALPHA_SHARES: Floats = np.linspace(0.2, 0.9, 8)
 BOLD = 1.5
-"""How many times as many may be missed where the middle is first taken: what is asked then stays asked, and is what the
-chances are estimated from anew."""
+"""The factor on the allowed misses in the first, bold choice of the middle. The rows asked then stay asked, and the
+probabilities are estimated again from them."""
 _ROUNDING = 1e-9
 LEAST_CHANCE = 0.3
-"""So many wrong rows among as many as were asked are always thought possible."""
+"""At least so many wrong rows are assumed to be possible among as many rows as were asked."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What is promised: recall and precision, both in (0, 1], jointly missed with a chance of at most ``delta``."""
+    """The guarantee: recall and precision, in (0, 1], which both hold with a probability of at least 1 - ``delta``."""
 
     recall: float
     precision: float
@@ -64,15 +64,15 @@ class Targets:
 
 @dataclass(frozen=True)
 class Decision:
-    """What became of the rows.
+    """The decision about the rows.
 
     Attributes:
-        truths: shape (n,): the oracle's answers where it was asked, the proxy's decision elsewhere.
+        truths: shape (n,): the oracle's answers for rows that it was asked about, the proxy's decision for others.
         asked: shape (n,): whether the oracle was asked.
-        calibration: rows that were asked at random: before anything else, and at the two ends.
-        rounds: in which the oracle was asked.
-        missed_at_most: true rows among those that the proxy decided to be false.
-        wrong_at_most: false rows among those that it decided to be true.
+        calibration: the number of rows asked at random: at the beginning, and at the two ends.
+        rounds: the number of rounds in which the oracle was asked.
+        missed_at_most: the most true rows among those that the proxy decided to be false.
+        wrong_at_most: the most false rows among those that it decided to be true.
     """
 
     truths: Truths
@@ -91,7 +91,7 @@ def found_at_most(missed: int, rate: float, alpha: float) -> int:
     (0, -1)
 
     Returns:
-        -1 where not even none found would do.
+        -1 if even 0 would be too many.
     """
     if missed < 0:
         return -1
@@ -102,16 +102,16 @@ def found_at_most(missed: int, rate: float, alpha: float) -> int:
 
 
 class Sampling(NamedTuple):
-    """How one end is to be sampled.
+    """How one end is sampled.
 
     Attributes:
         rows: of the end, in the order of the walk.
         allowed: how many may be missed.
-        cost: rows that are expected to be asked in the end.
-        rate: chance of each row to be asked at random.
-        found: how many wrong ones may be found.
-        reach: how many rows the walk is expected to pass.
-        missed: expected.
+        cost: the expected number of rows that are asked in total.
+        rate: the probability that a row is asked at random.
+        found: how many wrong rows may be found.
+        reach: the expected number of rows that the walk passes.
+        missed: the expected number of missed rows.
     """
 
     rows: Positions
@@ -128,9 +128,9 @@ def cheapest_sampling(rows: Positions, risks: Floats, allowed: int, alpha: float
 
     Args:
         rows: shape (n,), in the order of the walk.
-        risks: shape (n,), the chance of each to be wrong.
+        risks: shape (n,), the probability that each is wrong.
         allowed: how many may be missed.
-        alpha: with what chance it may be more.
+        alpha: the probability with which more may be missed.
     """
     expected = np.cumsum(risks)
     best = Sampling(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
@@ -146,7 +146,7 @@ def cheapest_sampling(rows: Positions, risks: Floats, allowed: int, alpha: float
 
 
 class _End:
-    """An end that has been walked: rows that may stay with the proxy, and how many of them are wrong at most."""
+    """An end that has been walked: rows that the proxy may decide, and the most of them that are wrong."""
 
     def __init__(self, rows: Positions, right: int, allowed: int) -> None:
         self.rows = rows  # the riskiest last
@@ -154,7 +154,7 @@ class _End:
         self.allowed = min(allowed, len(rows))
 
     def settle(self, asked: npt.NDArray[np.bool_], truths: Truths) -> None:
-        """Rows have been asked: what was found wrong among them cannot be missed any more."""
+        """Account for rows that were asked: wrong ones that were found cannot be missed any more."""
         now = asked[self.rows]
         self.allowed -= int((truths[self.rows[now]] != self.right).sum())
         self.rows = self.rows[~now]
@@ -169,7 +169,7 @@ class _Cascade:
         self.random = np.random.default_rng(seed)
         self.truths: Truths = np.full(len(weights), -1, dtype=np.int8)
         self.asked = np.zeros(len(weights), dtype=bool)
-        self.shuffled = self.random.permutation(len(weights))  # rows of equal risk are in no order of the frame's
+        self.shuffled = self.random.permutation(len(weights))  # rows of equal risk must not be in the frame's order
         self.calibration = self.rounds = 0
 
     def ask(self, rows: Positions) -> Generator[Positions, Truths, None]:
@@ -196,7 +196,7 @@ class _Cascade:
         return np.clip(self.estimate(rows, self.truths[rows]), smallest, 1 - smallest)
 
     def samplings(self, bold: float) -> tuple[Sampling, Sampling]:
-        """Low and high end, at the least expected cost; ``bold`` times what is allowed may be missed."""
+        """The low and the high end at the lowest expected cost; ``bold`` times the allowed number may be missed."""
         chances = self.chances()
         left = self.shuffled[~self.asked[self.shuffled]]
         left = left[np.argsort(chances[left], kind="stable")]
@@ -221,12 +221,12 @@ class _Cascade:
         return min((sampled(split, float(share)) for share in ALPHA_SHARES), key=cost)
 
     def limits(self, certain: float) -> tuple[float, float]:
-        """How many may be missed at the low end, and at the high end, with so many true rows surely kept."""
+        """How many may be missed at the low end and at the high end, if so many true rows are surely kept."""
         recall, precision = self.targets.recall, self.targets.precision
         return (1 - recall) / recall * certain + _ROUNDING, (1 - precision) / precision * certain + _ROUNDING
 
     def walk(self, samplings: tuple[Sampling, Sampling]) -> Generator[Positions, Truths, tuple[_End, _End]]:
-        """Sample both ends, and ask all rows beyond the one where too many were found wrong."""
+        """Sample both ends, and ask about all rows after the one at which too many wrong ones were found."""
         sampled = [self.random.random(len(end.rows)) < end.rate for end in samplings]
         chosen = np.concatenate(
             [end.rows[taken & (end.reach > 0)] for end, taken in zip(samplings, sampled, strict=True)]
@@ -244,8 +244,8 @@ class _Cascade:
         return kept[0], kept[1]
 
     def top_up(self, low: _End, high: _End) -> Generator[Positions, Truths, None]:
-        """Ask the riskiest rows of the ends until what may be missed there is no more than the targets allow."""
-        for hurry in itertools.count():  # the chances may be wrong, and a round is a wait
+        """Ask about the riskiest rows of the ends until no more can be missed there than the targets allow."""
+        for hurry in itertools.count():  # the estimates may be wrong, and each round takes time
             certain = self.known() + len(high.rows) - high.allowed
             excess = [end.allowed - limit for end, limit in zip((low, high), self.limits(certain), strict=True)]
             if max(excess) <= 0:
@@ -267,10 +267,10 @@ def decide(
     """Decide rows by an oracle and a proxy: yields the positions of rows to ask, and is sent their answers.
 
     Args:
-        weights: shape (n,), how many rows each stands for; those that stand for several are all asked.
-        estimate: see :data:`Estimate`; called anew as answers come in.
-        targets: what is promised of the rows by their weights. It holds against the oracle's answers; a row without an
-            answer counts as wrong wherever it stands.
+        weights: shape (n,), how many rows each represents; those that represent several are all asked.
+        estimate: see :data:`Estimate`; called again when answers arrive.
+        targets: the guarantee for the rows with their weights. It holds against the oracle's answers; a row without an
+            answer always counts as wrong.
         seed: of the samples.
     """
     count = len(weights)

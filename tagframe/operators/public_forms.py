@@ -1,7 +1,7 @@
 """The forms in which users call an operator, all derived from its declaration: ``tf.NAME``, ``tf.aNAME``, methods.
 
-Each takes what the declaration takes, ``quote=True`` for the cost in place of the result, and the settings of a call;
-functions take batches in place of the frame, with ``to=`` to write what comes of them.
+Each takes the arguments of the declaration, ``quote=True`` to get the cost instead of the result, and the settings of a
+call. Functions also take batches instead of the frame, with ``to=`` to write the results.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tagframe.operators.step_generators import Step, without_model
 _QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
 _TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
 _SAID = {
-    "quote": "calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.",
-    "to": "for batches: a folder of Parquet files to write the results to; its path is the result.",
-    "**settings": "those of :func:`tagframe.configure`, for this call: {names}.",
+    "quote": "return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.",
+    "to": "for batches: a folder to which the results are written as Parquet files; the call returns its path.",
+    "**settings": "settings of :func:`tagframe.configure` for this call: {names}.",
 }
 
 
@@ -40,15 +40,15 @@ class _Call:
 
     def __init__(self, operator: Operator[...], frame: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if kwargs.get("to") is not None:
-            raise InvalidArgument("to= is for batches; write one frame by its own to_parquet")
+            raise InvalidArgument("to= is for batches; for one frame, use its to_parquet")
         if not isinstance(frame, pd.DataFrame):
-            raise InvalidArgument(f"{operator.name} is asked of a frame, or of batches; got a {type(frame).__name__}")
+            raise InvalidArgument(f"{operator.name} takes a frame or batches; got a {type(frame).__name__}")
         self.operator, self.arguments, self.quotes = operator, (frame, *args), bool(kwargs.get("quote"))
         self.options, self.settings = operator.told_apart(kwargs)
         self.asks = operator.asks(operator.arguments(*self.arguments, **self.options))
 
     def embedding(self) -> contextlib.AbstractContextManager[Any]:
-        """For the block, the embedder of the call, which a model has no use for."""
+        """For the block, the embedder of the call, which is not a setting of the model."""
         return config.context(embedder=self.settings["embedder"]) if "embedder" in self.settings else nullcontext()
 
     def lm(self) -> Any:
@@ -57,7 +57,7 @@ class _Call:
         return get_lm(self.operator.name, **given)
 
     def step(self, lm: Any) -> Step[pd.DataFrame]:
-        """The operator at work."""
+        """The operator as a step."""
         return self.operator.step(lm, *self.arguments, **self.options)
 
 
@@ -78,7 +78,7 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
 
 
 def _quoted(step: Step[pd.DataFrame]) -> Quote:
-    """What a step that asks no model would cost: the vectors of its texts, where those are a provider's."""
+    """The cost of a step that asks no model: the vectors of its texts, if a provider computes them."""
     with contextlib.suppress(QuoteEnds), quoted_embeddings() as embedded:
         without_model(step)
     return sum(embedded, Quote())
@@ -101,15 +101,15 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
 
     dressed = _dressed(call, operator, f"a{operator.name}", "tagframe", _function_signature(operator))
     said = (
-        f"To be awaited: as :func:`tagframe.{operator.name}`, but the event loop goes on, and cancelling stops what is"
+        f"The awaitable form of :func:`tagframe.{operator.name}`: the event loop goes on, and cancelling stops what is"
     )
-    dressed.__doc__ = str(dressed.__doc__).replace("\n\n", f"\n\n{said}\nnot sent.\n\n", 1)
+    dressed.__doc__ = str(dressed.__doc__).replace("\n\n", f"\n\n{said}\nnot sent yet.\n\n", 1)
     return dressed
 
 
 @functools.cache
 def method(operator: Operator[...], *, quotes: bool = False) -> Callable[..., Any]:
-    """``df.tag.NAME``, or ``df.tag.quote.NAME``; of an object that has the frame as ``_frame``."""
+    """``df.tag.NAME`` or ``df.tag.quote.NAME``, a method of an object with the frame as ``_frame``."""
     call = function(operator)
 
     def on_frame(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -119,7 +119,7 @@ def method(operator: Operator[...], *, quotes: bool = False) -> Callable[..., An
 
 
 def method_signature(operator: Operator[...], *, quotes: bool = False) -> inspect.Signature:
-    """As a method, on a frame that is known."""
+    """The signature of the method, without the frame."""
     public = _function_signature(operator, extra=() if quotes else (_QUOTE,))
     (_, *rest) = public.parameters.values()
     me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
@@ -127,7 +127,7 @@ def method_signature(operator: Operator[...], *, quotes: bool = False) -> inspec
 
 
 def named(name: str) -> Callable[..., Any]:
-    """The function of this name, as ``sem_filter`` or ``asem_filter``.
+    """The function with this name, such as ``sem_filter`` or ``asem_filter``.
 
     Raises:
         NameUnknown: there is no such operator.
@@ -166,7 +166,7 @@ def _dressed(
 
 
 def documented(doc: str, *, without: Sequence[str] = (), said: Mapping[str, str] | None = None) -> str:
-    """A docstring without some of its ``Args:``, and with others at their end."""
+    """A docstring without some of its ``Args:`` and with others added at the end."""
     lines = inspect.cleandoc(doc).split("\n")
     if "Args:" not in lines:
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""pydantic models as the shape of an answer: one JSON object, checked, its fields spread into columns."""
+"""pydantic models as the structure of an answer: one JSON object, which is checked; its fields become columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model_value(model: Any) -> Value:
     """A value of a pydantic model: a column for each of its fields.
 
     Raises:
-        InvalidArgument: it is no pydantic model class, or has no fields.
+        InvalidArgument: it is not a pydantic model class, or has no fields.
     """
     if not isinstance(model, type) or not hasattr(model, "model_json_schema") or not hasattr(model, "model_fields"):
         raise InvalidArgument(f"response_format is a pydantic model class; got {model!r:.200}")
@@ -46,13 +46,13 @@ def read_model(model: Any, answer: str) -> Any:
     """An answer, in a code block or not, as an instance of the model.
 
     Raises:
-        AnswerRejected: it is none; the reason is made to be shown to the model.
+        AnswerRejected: it is not; the message can be shown to the model.
     """
     try:
         return model.model_validate_json(parse_block(answer))
     except AnswerRejected:
         raise
-    except ValueError as error:  # pydantic's ValidationError, whose own text is a page
+    except ValueError as error:  # pydantic's ValidationError, whose own text is very long
         found = [
             f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}"
             for one in getattr(error, "errors", list)()
@@ -61,7 +61,7 @@ def read_model(model: Any, answer: str) -> Any:
 
 
 def dtype_of(annotation: Any) -> Any:
-    """The dtype of a column that holds a field: a nullable one, or object for what is no single value."""
+    """The dtype of a field's column: a nullable one, or object if the field is not a single value."""
     kinds: set[Any]
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = {dtype_of(one) for one in get_args(annotation) if one is not type(None)}
@@ -85,12 +85,12 @@ def _cell(value: Any) -> Any:
 
 
 def sample_of(schema: Any, whole: Any, depth: int = 0) -> Any:
-    """Something that a JSON schema describes, such as stands for an answer in a quote; limits of lengths are not kept.
+    """A sample that fits a JSON schema, used as an answer in a quote; limits of length are ignored.
 
     Args:
-        schema: the part that is asked about.
-        whole: the schema in which it stands, with its definitions.
-        depth: of the part, so that a schema that holds itself ends.
+        schema: the part to make a sample of.
+        whole: the whole schema, with its definitions.
+        depth: of the part, so that a recursive schema ends.
     """
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return None

@@ -1,11 +1,11 @@
-"""The best few of many by lists that are put in order, a model's whole answer at a time.
+"""The best few of many by ordered lists; each answer of a model orders one list.
 
-While twice K fit into a list, it is a tournament of lists: each keeps its first K, until one is left. Otherwise the
-items of all lists are sorted among a few that stand in every list, and what lies between two of these is sorted
-further (sample sort: Frazer and McKellar, JACM 17, 1970). With answers that contradict each other nowhere the first K
-are exact and in order, either way.
+If 2 K items fit into a list, this is a tournament of lists: each keeps its first K, until one list is left. Otherwise
+every list has a few shared items, all other items are sorted relative to these, and the items between two of them are
+sorted further (sample sort: Frazer and McKellar, JACM 17, 1970). In both ways, if answers do not contradict each other,
+the first K are exact and in order.
 
-Nothing here knows of rows or models: items are numbers, and a lister puts lists of them in order.
+This module does not depend on rows or models: items are numbers, and a lister puts lists of them in order.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tagframe.operators.step_generators import Step, together
 Chain: TypeAlias = list[int]
 """Items, best first."""
 Otherwise: TypeAlias = Callable[[list[int], int], Step[list[int]]]
-"""Finds the first of items that lists do not put in order."""
+"""Finds the first of items that lists cannot put in order."""
 
 SHARED = 6
-"""One in so many positions of a list is for items that stand in all of them."""
+"""One in so many positions of a list is for items that are in all lists."""
 
 
 class Lister(Protocol):
     """Puts lists in order.
 
     Attributes:
-        longest: items that a list may hold.
+        longest: the most items of a list.
         aside: items that cannot be put in order.
     """
 
@@ -39,15 +39,15 @@ class Lister(Protocol):
     def rank(
         self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
     ) -> Step[list[list[Chain]]]:
-        """For each list its chains: one of all its items, or several of parts of it, where it had to be divided.
+        """The chains of each list: one of all its items, or several of its parts if it had to be divided.
 
-        Items that were set aside are in none. The ``shared`` ones, which belong to every list, are in every chain. Of
-        each chain the first ``wanted`` are enough.
+        Items that were set aside are in none. The ``shared`` items, which belong to every list, are in every chain. The
+        first ``wanted`` items of each chain are enough.
         """
 
 
 def best(items: Sequence[int], k: int, lister: Lister, otherwise: Otherwise) -> Step[list[int]]:
-    """The first ``k`` items in order, best first, and others after them; none that was set aside."""
+    """The first ``k`` items in order, best first, and others after them; items that were set aside are left out."""
     if len(items) < 2:
         return list(items)
     if len(items) <= lister.longest or 2 * k <= lister.longest:
@@ -58,7 +58,7 @@ def best(items: Sequence[int], k: int, lister: Lister, otherwise: Otherwise) -> 
 
 
 def dealt(items: Sequence[int], longest: int) -> list[list[int]]:
-    """The items as lists of almost one length, dealt out in turn so that neighbours come into different ones."""
+    """The items as lists of nearly equal length, dealt out in turn so that neighbours are in different lists."""
     count = math.ceil(len(items) / longest)
     return [list(items[number::count]) for number in range(count)]
 
@@ -71,7 +71,7 @@ def _tournament(items: list[int], k: int, lister: Lister, otherwise: Otherwise) 
             return chains[0]
         kept = {item for chain in chains for item in chain[:k]}
         before, items = len(items), [item for item in items if item in kept]
-        if len(items) == before:  # parts of a list that cannot be read whole
+        if len(items) == before:  # parts of a list that could not be ordered as a whole
             return (yield from otherwise(items, k))
     return items
 
@@ -106,7 +106,7 @@ def _sample_sort(items: list[int], k: int, lister: Lister, otherwise: Otherwise)
 
 
 def _sort_in(chain: Chain, pivots: Sequence[int], between: list[list[int]]) -> None:
-    """Put what a chain holds beside the pivots where as many of them stand before it."""
+    """Put each other item of a chain into the part for the number of pivots before it."""
     passed = 0
     for item in chain:
         if item in pivots:

@@ -1,9 +1,9 @@
-"""What is asked of the rows of a table, each by itself: the words of it, one row's prompt, and how answers are read.
+"""Questions about the rows of a table, each row by itself: the wording, the prompt of a row, and how answers are read.
 
-Last here: the question whether a claim is true of a row.
+The question whether a claim is true of a row is at the end.
 
-Every operator that looks at one row at a time makes a :class:`Question`; :mod:`tagframe.operators.packing` asks it, one
-row a prompt or several.
+Every operator that looks at one row at a time makes a :class:`Question`; :mod:`tagframe.operators.packing` asks it,
+with one or several rows in a prompt.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ T = TypeVar("T")
 _Said: TypeAlias = tuple[T | Unsure, str | None]
 
 WORLD = "Go by the row and what you know of the world; where usage differs, by the commonest."
-"""The sentence of operators that may know more than the row says."""
+"""The sentence for operators that may use knowledge beyond the row."""
 UNKNOWN_WHERE = "Unknown where that cannot be told"
-"""What follows the form of a value."""
+"""The text after the form of a value."""
 EXPLAINED_TOKENS = 256
 """Room for two sentences beside an answer."""
 ANSWER = "Answer"
-"""The column of examples that holds what the model should have said (LOTUS' name)."""
-FROM_PACK = "answered in a pack of rows before"
-"""The note of a row that the store has from a pack."""
+"""The column of examples with the right answers (LOTUS' name)."""
+FROM_PACK = "answered earlier in a prompt of several rows"
+"""The note of a row whose stored answer comes from a pack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):
-    """What was said of a row.
+    """The reply for a row.
 
     Attributes:
-        value: the answer, or that it cannot be said; None where there is none.
-        reason: the model's explanation, where it was asked for one.
-        confidence: the probability of the answer among all answers, by the model's own word; None where not known.
+        value: the answer, or ``UNSURE`` if the model cannot tell; None if there is no answer.
+        reason: the model's explanation, if one was requested.
+        confidence: the probability of the answer among all answers, from the model; None if not known.
         error: why there is no answer.
-        note: what else is to know of it, for the row's outcome.
-        split: whether it was asked among other rows first, and that came to nothing.
+        note: further information for the row's outcome.
+        split: whether it was first asked together with other rows, without success.
     """
 
     value: T | Unsure | None
@@ -75,18 +75,18 @@ class Question(Generic[T]):
 
     Attributes:
         task: what to do with a row, in a sentence or two.
-        text: what the user asks, after a word for what it is: ``"Claim: …"``.
-        form: what an answer is, to stand after "Answer with".
-        unsure: what the model writes where it cannot say, and when.
-        read: an answer without reasons, to its value; raises :class:`~tagframe.errors.AnswerRejected`.
-        guess: an answer such as a model gives, or several, which stand for answers in turns.
-        tokens: of an answer at most, without reasons; None for the server's own limit.
+        text: the user's text after a word for its kind: ``"Claim: …"``.
+        form: a description of the answer, to follow "Answer with".
+        unsure: what the model should write if it cannot tell, and when.
+        read: parses an answer without reasons; raises :class:`~tagframe.errors.AnswerRejected`.
+        guess: a typical answer, or several that are used in turn.
+        tokens: the most tokens of an answer without reasons; None for the server's own limit.
         turns: solved rows, as turns of a conversation.
         explains: whether the model gives its reasons.
-        window: tokens of one request at most, or None.
-        alike: whether two answers about one row say the same, for the audit of packs.
-        weigh: the probability of an answer, from the log probabilities of its tokens; None where it is not wanted.
-        read_explained: an answer with its reasons; None for what stands after "Answer:", and what stands before it.
+        window: the most tokens of one request, or None.
+        alike: whether two answers about one row mean the same, for the audit of packs.
+        weigh: the probability of an answer, from the log probabilities of its tokens; None if it is not needed.
+        read_explained: parses an answer with reasons; None for the text after "Answer:", with the text before it.
     """
 
     task: str
@@ -105,8 +105,8 @@ class Question(Generic[T]):
 
     @cached_property
     def opening(self) -> tuple[Message, ...]:
-        """What stands before the row."""
-        # What is the same for all rows comes first: providers keep the beginnings of prompts, and charge less for them.
+        """The part of the prompt before the row."""
+        # Text that all rows share comes first: providers cache the beginnings of prompts and charge less for them.
         if self.explains:
             form = f"Explain in one or two sentences. Then, on a line of its own, end with 'Answer:' and {self.form}"
         else:
@@ -117,12 +117,12 @@ class Question(Generic[T]):
         )
 
     def prompt(self, line: str) -> Prompt:
-        """The prompt for one row, as it is shown."""
+        """The prompt for one row as it is shown."""
         return Prompt((*self.opening, Message("user", fence(line))))
 
     @cached_property
     def accept(self) -> Callable[[str], _Said[T]]:
-        """What reads the answer about one row: ``(value, explanation)``."""
+        """A parser for the answer about one row: ``(value, explanation)``."""
 
         def accept(text: str) -> _Said[T]:
             if not self.explains:
@@ -141,23 +141,23 @@ class Question(Generic[T]):
 
     @cached_property
     def room(self) -> int | None:
-        """Bytes of a row that one prompt may hold; None where the model's window is not known."""
+        """The most bytes of a row in one prompt; None if the model's window is not known."""
         return room(self.window, *(str(message.content) for message in self.opening))
 
     def guessed(self, reason: str) -> tuple[str, ...]:
-        """The guesses, after a reason where reasons are asked for."""
+        """The guesses, after a reason if reasons are requested."""
         guesses = (self.guess,) if isinstance(self.guess, str) else self.guess
         return tuple(f"{reason}{guess}" if self.explains else guess for guess in guesses)
 
     def ask(self, lines: Sequence[str], stored: Stored = "any") -> Step[list[Reply[T]]]:
-        """The reply on each row, asked by itself, with as much of it as the model takes.
+        """The reply for each row, asked by itself, with as much of the row as the model accepts.
 
-        A row is cut before it is sent where the model's window is known, and to half, again and again, where the server
-        says that it is too long.
+        If the model's window is known, a row is cut before it is sent. If the server says that a row is too long, it is
+        cut to half, repeatedly.
 
         Args:
-            lines: rows, of :func:`~tagframe.operators.cells.encode_rows`.
-            stored: what of the store may answer; "alone" leaves out what was said in packs.
+            lines: rows, from :func:`~tagframe.operators.cells.encode_rows`.
+            stored: which stored answers may be used; "alone" leaves out answers from packs.
         """
         shown = [line if self.room is None else shortened(line, self.room) for line in lines]
         guess = self.guessed("So it is, by what the row says and by what is known.\nAnswer: ")
@@ -173,13 +173,13 @@ class Question(Generic[T]):
         return [self._reply(found[row], cut_note(line, shown[row])) for row, line in enumerate(lines)]
 
     def recalled(self, lines: Sequence[str], stored: Stored = "any") -> Step[dict[int, Reply[T]]]:
-        """The replies that the store has already, by position; nothing is sent."""
+        """The stored replies, by position; nothing is sent."""
         completions = yield from gather(self._batch(lines, accept=self.accept, stored=stored, sends=False))
         known = enumerate(completions)
         return {row: self._reply(completion) for row, completion in known if completion.value is not None}
 
     def keep(self, answers: Sequence[tuple[str, str]]) -> Step[None]:
-        """Have the store know what was said of rows in packs: each a line, as it was shown, and an answer to it."""
+        """Store the answers to rows of packs: each is a line as it was shown, and an answer to it."""
         lines, said = zip(*answers, strict=True) if answers else ((), ())
         yield from gather(self._batch(lines, known=said))
 
@@ -210,7 +210,7 @@ def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: 
 
     Raises:
         ColumnNotFound: a column is missing.
-        InvalidArgument: an example without an answer, or with one that the model must not give.
+        InvalidArgument: an example has no answer, or one that the model must not give.
     """
     if examples is None:
         return []
@@ -225,13 +225,13 @@ def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: 
         try:
             said = answer(given)
         except AnswerRejected as rejection:
-            raise InvalidArgument(f"an example's {ANSWER!r} is none that a model may give: {rejection}") from rejection
+            raise InvalidArgument(f"an example's {ANSWER!r} is not a valid answer: {rejection}") from rejection
         turns += [Message("user", fence(row or "{}")), Message("assistant", said)]
     return turns
 
 
 def example_column(labels: Sequence[str], *names: str) -> int:
-    """The position of the column of examples that has the first of these names that there is.
+    """The position of the column of examples with the first of these names that exists.
 
     Raises:
         ColumnNotFound: there is none.
@@ -248,11 +248,11 @@ Truth: TypeAlias = bool | Literal[Unsure.UNSURE]
 
 _KINDS: dict[Truth, OutcomeKind] = {True: "yes", False: "no", UNSURE: "unsure"}
 ANSWER_TOKENS = 16
-"""Room for one word, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
+"""Room for one word, "Answer:" and markdown; if a model reasons first, the LM layer allows more."""
 
 _CLAIM_TASK = f"Judge whether a claim is true of a row of a table. {WORLD}"
 UNSURE_WHERE = "Unsure where that does not decide it"
-"""What follows the form of an answer that may be Unsure."""
+"""The text after the form of an answer that may be Unsure."""
 
 
 def claim_question(
@@ -267,12 +267,12 @@ def claim_question(
     """Whether a claim is true of a row.
 
     Args:
-        claim: as it reads in a prompt.
+        claim: the claim as written in a prompt.
         turns: solved rows, as turns of a conversation.
         explains: whether the model gives its reasons.
-        weighs: whether its confidence is wanted.
-        window: tokens of one request at most, or None.
-        guess: what answers are taken to be, for quotes.
+        weighs: whether its confidence is needed.
+        window: the most tokens of one request, or None.
+        guess: the assumed answer, for quotes.
     """
     return Question(
         _CLAIM_TASK,
@@ -291,14 +291,14 @@ def claim_question(
 
 
 def outcome_of(reply: Reply[bool], note: str | None) -> Outcome:
-    """What became of a row that was judged, with what else is to know of it."""
+    """The outcome of a row that was judged, with its note."""
     if reply.value is None:
         return Outcome("failed", reply.error, note)
     return Outcome(_KINDS[reply.value], note=note)
 
 
 def parse_truth(text: str) -> Truth:
-    """An answer as True, False or unsure, and nothing in between; see :mod:`tagframe.operators.answer_grammar`.
+    """An answer as True, False or unsure; see :mod:`tagframe.operators.answer_grammar`.
 
     >>> parse_truth("**True.**"), parse_truth("It is a river.\\nAnswer: False"), parse_truth("Maybe")
     (True, False, <Unsure.UNSURE: 'unsure'>)
@@ -313,19 +313,19 @@ def parse_explained_truth(text: str) -> tuple[Truth, str]:
     """An answer with its explanation: ``(truth, explanation)``.
 
     Raises:
-        AnswerRejected: its last line is neither "Answer: True" nor "Answer: False" nor says that it cannot say.
+        AnswerRejected: its last line is not "Answer: True" or "Answer: False", and does not say that it is unsure.
     """
     return parse_labelled_word_or_unsure(text, TRUTH, "'Answer: True' or 'Answer: False'")
 
 
 def confidence_of(logprobs: Sequence[TokenLogprob] | None, truth: bool | Unsure) -> float | None:
-    """How probable an answer was to the model, among True and False; None where that is not known.
+    """The model's probability of an answer, among True and False; None if it is not known.
 
-    The answer is the last token that is one of the words; its likeliest alternatives share the rest.
+    The answer is the last token that is one of the words; the probability is relative to its likeliest alternatives.
 
     Args:
         logprobs: of the answer's tokens.
-        truth: what the answer was read as.
+        truth: the parsed answer.
     """
     if truth is UNSURE:
         return None

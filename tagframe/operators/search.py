@@ -1,4 +1,4 @@
-"""``sem_search`` and ``sem_sim_join``: rows by the nearness of their texts, with no index files."""
+"""``sem_search`` and ``sem_sim_join``: rows by the similarity of their texts, without index files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tagframe.operators.text_nearness import embedder
 from tagframe.operators.topk import sem_topk, whole_number
 
 SCORES = "vec_scores"
-"""The beginning of the name of a search's column of scores (LOTUS' name)."""
+"""The beginning of the name of the column with a search's scores (LOTUS' name)."""
 
 
 @declare(guess=sem_topk.guess, over="nearest", embeds=True, asks=lambda given: given["n_rerank"] is not None)
@@ -37,26 +37,26 @@ def sem_search(
 ) -> Step[pd.DataFrame]:
     """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
-    Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
-    The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
+    Texts are embedded and searched exactly, in memory (FAISS). Nothing is indexed in advance, and no file is written.
+    The model is asked only with ``n_rerank``, as in :func:`sem_topk`.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         col_name: the column to search; rows without text are not found.
         query: in plain language.
-        K: rows to find, at least 1; None for all, where ``n_rerank`` is given.
-        n_rerank: rows that the model chooses among them.
-        return_scores: a column ``vec_scores_sim_score``: cosines.
-        suffix: the end of its name.
-        on_error: as for :func:`sem_topk`, where the model is asked.
+        K: how many rows to find, at least 1; None for all, if ``n_rerank`` is given.
+        n_rerank: how many of these the model chooses.
+        return_scores: add a column ``vec_scores_sim_score`` with cosines.
+        suffix: the end of that column's name.
+        on_error: as for :func:`sem_topk`, if the model is asked.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
 
     Raises:
-        ColumnNotFound: the column is not there.
-        InvalidArgument: neither K nor ``n_rerank``, or below 1; a query without words.
-        NotConfigured: no embedding model, or with ``n_rerank`` no language model, is set.
+        ColumnNotFound: the column does not exist.
+        InvalidArgument: neither K nor ``n_rerank`` is given, one is below 1, or the query has no words.
+        NotConfigured: no embedding model is set, or ``n_rerank`` is given and no language model is set.
     """
     if K is None and n_rerank is None:
         raise InvalidArgument("give K=, the number of rows to find, or n_rerank=, the number that the model chooses")
@@ -91,26 +91,26 @@ def sem_sim_join(
     score_suffix: str = "",
     keep_index: bool = False,
 ) -> Step[pd.DataFrame]:
-    """Join each row with the K rows of another frame whose texts are nearest to its own. No model is asked.
+    """Join each row with the K rows of another frame whose texts are nearest to its own. No language model is asked.
 
     Args:
         frame: the left frame; it is not changed.
         right: the right frame, or a series with a name.
         left_on: the column of the left frame; its rows without text have no partner and are left out.
         right_on: the column of the right frame.
-        K: partners of each row, at least 1.
+        K: how many partners each row gets, at least 1.
         lsuffix: the end of the names of left columns that both frames have.
-        rsuffix: the same of the right ones.
-        score_suffix: the end of the name of the column ``_scores``: cosines.
-        keep_index: columns ``_left_id`` and ``_right_id`` with both frames' index labels.
+        rsuffix: the same for right columns.
+        score_suffix: the end of the name of the column ``_scores``, which has cosines.
+        keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
 
     Raises:
-        ColumnNotFound: a column is not there.
-        InvalidArgument: K below 1; a column of both frames without suffixes.
-        NotConfigured: no embedding model is to be had.
+        ColumnNotFound: a column does not exist.
+        InvalidArgument: K is below 1, or both frames have a column and no suffixes are given.
+        NotConfigured: no embedding model is available.
     """
     yield from ()
     other = right.to_frame() if isinstance(right, pd.Series) else right
@@ -119,7 +119,7 @@ def sem_sim_join(
     both = [label for label in frame.columns if label in other.columns]
     if both and lsuffix == rsuffix:
         raise InvalidArgument(
-            f"both frames have a column {both[0]!r}; tell them apart with lsuffix= and rsuffix=, say lsuffix='_left'"
+            f"both frames have a column {both[0]!r}; tell them apart with lsuffix= and rsuffix=, as in lsuffix='_left'"
         )
     score_name = f"_scores{score_suffix}"
     refuse_taken(frame, [score_name], score_suffix)
@@ -145,18 +145,18 @@ def sem_sim_join(
 def nearest(
     queries: Sequence[str], texts: Sequence[str | None], k: int
 ) -> tuple[list[npt.NDArray[np.float32]], list[npt.NDArray[np.intp]]]:
-    """The k texts that are nearest to each query, by the embedder in force and a flat FAISS index: exact.
+    """The k texts that are nearest to each query, by the configured embedder and a flat (exact) FAISS index.
 
     Args:
         queries: any texts.
         texts: None is never found; the same text twice is found twice, earlier ones first.
-        k: how many; all of them where there are fewer.
+        k: how many; all texts if there are fewer.
 
     Returns:
         For each query the cosines, best first, and the numbers of the texts.
 
     Raises:
-        NotConfigured: no embedding model is to be had.
+        NotConfigured: no embedding model is available.
     """
     import faiss
 
@@ -186,7 +186,7 @@ def nearest(
 
 
 def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
-    """The cells of a column as texts; None where there is nothing to read.
+    """The cells of a column as texts; None for a cell without text.
 
     Raises:
         ColumnNotFound: there is no such column.

@@ -1,7 +1,8 @@
 """Operators as generators: a step *yields* batches of prompts and is resumed with the completions that have arrived.
 
-A step does not know who answers it, nor when: the drivers of :mod:`tagframe.operators.drivers` run any step, blocking,
-awaited, for a quote, or many at once. What it asks may depend on the answers, never on the order in which they arrive.
+A step does not depend on who answers it, or when: the drivers of :mod:`tagframe.operators.drivers` run any step,
+blocking, awaited, for a quote, or many at once. Its prompts may depend on the answers, but never on the order in which
+these arrive.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ T = TypeVar("T")
 Asked = TypeVar("Asked", bound=Sized)
 
 Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
-"""Yields further batches (none where it only waits), and is resumed as soon as some of what it asked has arrived."""
+"""Yields further batches (none if it only waits), and is resumed as soon as some of its completions have arrived."""
 
 
 def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
@@ -33,7 +34,7 @@ def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
 def gather_alike(
     asked: Sequence[Asked], batch_of: Callable[[list[Asked]], Batch[T]], kind: Callable[[Asked], Hashable] = len
 ) -> Step[list[Completion[T]]]:
-    """The completion of each of these, in order; those of one kind are prompts of one batch."""
+    """The completion of each of these, in order; those of one kind are sent as one batch."""
     alike: dict[Hashable, list[int]] = {}
     for number, one in enumerate(asked):
         alike.setdefault(kind(one), []).append(number)
@@ -46,13 +47,13 @@ def gather_alike(
 
 
 def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
-    """All steps at once, each going on as soon as answers of its own have arrived; their results in order."""
+    """All steps at once; each goes on as soon as some of its own answers have arrived. Their results are in order."""
     results: dict[int, T] = {}
     owners: dict[Batch[Any], int] = {}
     waits_for = [0] * len(steps)  # prompts under way
 
     def resume(number: int, arrived: Arrived | None) -> Sequence[Batch[Any]]:
-        """What the step asks now."""
+        """The prompts that the step asks now."""
         waits_for[number] -= sum(len(completions) for completions in (arrived or {}).values())
         new: list[Batch[Any]] = []
         try:
@@ -88,7 +89,7 @@ def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
 
 
 def bounded(step: Step[T], bound: Bound) -> Step[T]:
-    """The step, whose batches are quoted together with ``bound``, whatever bounds they have of their own."""
+    """The step; in quotes, all its batches together have the bound ``bound`` instead of their own bounds."""
     own: dict[Batch[Any], Batch[Any]] = {}
     arrived: Arrived | None = None
     while True:
@@ -102,7 +103,7 @@ def bounded(step: Step[T], bound: Bound) -> Step[T]:
 
 
 def counted(step: Step[T]) -> Step[tuple[T, int]]:
-    """The step's result, and the prompts that it asked."""
+    """The step's result, and the number of prompts that it asked."""
     count = 0
     arrived: Arrived | None = None
     while True:
@@ -115,17 +116,17 @@ def counted(step: Step[T]) -> Step[tuple[T, int]]:
 
 
 def without_model(step: Step[T]) -> T:
-    """The result of a step that asks nothing."""
+    """The result of a step that asks no model."""
     try:
         while True:
             asked = list(next(step))
-            assert not asked, "a step that is run without a model has asked one"
+            assert not asked, "a step that was run without a model asked one"
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
 
 def caught(step: Step[T]) -> Step[T | Exception]:
-    """The step's result, or the error that ended it: for steps of which one must not end the others."""
+    """The step's result, or the error that ended it, so that one step does not end the others."""
     try:
         return (yield from step)
     except Exception as error:
@@ -133,5 +134,5 @@ def caught(step: Step[T]) -> Step[T | Exception]:
 
 
 def stops_all(error: Exception | None) -> bool:
-    """Whether the run as a whole has stopped, so that further prompts would fare no better."""
+    """Whether the whole run has stopped, so that further prompts would fail too."""
     return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)

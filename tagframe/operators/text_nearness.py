@@ -1,4 +1,4 @@
-"""How near rows are to each other and to a claim, by the embedder or by their words."""
+"""The similarity of rows to each other and to a claim, by the embedder or by words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagframe.operators.proxy_rows import Floats
 
 
 def row_text(line: str) -> str:
-    """The cells of a row, which is a line of JSON, as a text.
+    """The cells of a row (a line of JSON) as a text.
 
     >>> row_text('{"city": "Oslo", "state": null, "people": 7}')
     'Oslo 7'
@@ -25,7 +25,7 @@ def row_text(line: str) -> str:
 
 
 def embedder() -> embed.Embedder:
-    """The embedder in force.
+    """The configured embedder.
 
     Raises:
         NotConfigured: there is none.
@@ -33,14 +33,14 @@ def embedder() -> embed.Embedder:
     found = embed.get_embedder()
     if found is None:
         raise NotConfigured(
-            f"no embedding model is to be had: {embed.WITHOUT_A_HUB}, or tagframe.configure(embedder=…) with a model's"
+            f"no embedding model is available: {embed.WITHOUT_A_HUB}, or tagframe.configure(embedder=…) with a model's"
             " name, a folder, or an object with encode(texts)"
         )
     return found
 
 
 def vectors_of(lines: Sequence[str]) -> Floats:
-    """Rows as vectors: shape (n, d), of length 1.
+    """Rows as vectors of length 1: shape (n, d).
 
     Raises:
         NotConfigured: there is no embedder.
@@ -49,7 +49,7 @@ def vectors_of(lines: Sequence[str]) -> Floats:
 
 
 def similarities(claim: str, lines: Sequence[str]) -> Floats:
-    """How near the rows are to a claim, as it reads in a prompt: shape (n,), cosines.
+    """The cosines of the rows and a claim as written in a prompt: shape (n,).
 
     Raises:
         NotConfigured: there is no embedder.
@@ -59,9 +59,9 @@ def similarities(claim: str, lines: Sequence[str]) -> Floats:
 
 
 def shared_words(lefts: Sequence[str], rights: Sequence[str]) -> npt.NDArray[np.float32]:
-    """How much the words of texts are the same, rare ones above all: shape (lefts, rights), cosines.
+    """How many words the texts share, with more weight for rare words: cosines of shape (lefts, rights).
 
-    Ten pairs to ask about are no reason to load an encoder.
+    It needs no encoder, which would take long to load for a few pairs.
     """
     bags = [set(re.findall(r"\w+", text.casefold())) for text in (*lefts, *rights)]
     columns = {word: column for column, word in enumerate(sorted(set().union(*bags)))}

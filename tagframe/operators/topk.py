@@ -1,4 +1,4 @@
-"""``sem_topk``: the K rows that best fit a criterion, by lists that a model puts in order or by comparisons of two."""
+"""``sem_topk``: the K rows that fit a criterion best, by lists that a model orders or by comparisons of two rows."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tagframe.operators.step_generators import Step, bounded, together
 Compare: TypeAlias = Literal["list", "pair"]
 
 LIST_ROWS = 30
-"""Rows of a list at most: what models put in order in one answer."""
+"""The most rows of a list that a model orders in one answer."""
 LIST_BYTES = 60_000
-"""Data of a list at most: about 15,000 tokens."""
+"""The most data of a list: about 15,000 tokens."""
 LIST_ROW = 4_000
-"""Bytes of a row in a list; of a longer one the beginnings of its cells are shown, which its outcome tells."""
+"""The most bytes of a row in a list; a longer row is shown with its cells cut, and its outcome says so."""
 FEWEST = 4
-"""Rows so long that no more than so many fit into a list are compared in pairs."""
+"""If no more than so many rows fit into a list, rows are compared in pairs."""
 PATIENCE = 3
-"""So many times the comparisons that consistent answers need are asked before the order has to do."""
+"""At most so many times the comparisons that consistent answers need are asked."""
 
 
 def _guess(prompt: Prompt) -> str:
-    """By an order that is as good as random, but one: choices that contradict each other would mislead a quote."""
+    """Choices by one pseudo-random order, since choices that contradict each other would mislead a quote."""
     text = str(prompt.messages[-1].content)
     listed = re.findall(r"^\[\d+\] (.*)$", text, flags=re.MULTILINE) if text.startswith("<rows>") else []
     if listed:
@@ -66,39 +66,41 @@ def sem_topk(
 ) -> Step[pd.DataFrame]:
     """Rank the rows by a criterion and keep the first K, best first.
 
-    By default the model names the best K of lists of up to 30 rows, as many at once as there are; these go into the
-    next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. A list whose answer does not name
-    so many rows, each once, is asked about once more, and then in halves. ``compare="pair"`` asks which of two rows is
-    better, in a knock-out whose losers stay in. That takes about 1.25 shorter requests a row, and is no surer than
-    lists. Either way the same call asks the same questions. Answers that never contradict each other give the exact
-    order; the remarks of ``.tag.outcomes`` count contradictions. Rows that show the same values are compared once and
-    stay in their order. Rows whose named columns are all null come last and are not asked about.
+    By default the model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows
+    go into the next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an
+    answer does not name K different rows, its list is asked about once more, and then in halves. ``compare="pair"``
+    asks which of two rows is better, in a knock-out in which losers stay in. That takes about 1.25 shorter requests per
+    row, and is not more exact than lists. Both ways, the same call asks the same questions. If answers never contradict
+    each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions. Rows with the same shown
+    values are compared once and stay in their order. Rows whose named columns are all null come last and are not asked
+    about.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
-        K: rows to keep, at least 1; all rows are ranked where there are fewer.
-        compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.
+        K: how many rows to keep, at least 1; if there are fewer, all rows are ranked.
+        compare: ``"list"`` or ``"pair"``. If rows are too long for lists of more than four, pairs are compared.
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
-        debias: ask everything a second time with the rows the other way round, so that a preference for the first
-            place evens out.
-        comparisons: requests at most for the rows of a group, beside repairs; the remarks say where they were not
-            enough. None is as many as are needed, for ``compare="pair"`` up to three times those of consistent answers.
+        debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
+            cancels out.
+        comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
+            enough. With None as many as are needed; for ``compare="pair"``, up to three times the number for consistent
+            answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
-        on_error: what a row does that cannot be compared, which is set aside, alone: ``"raise"`` once all is done,
-            ``"keep"`` it behind the ranked ones with a column ``topk_error``, or ``"drop"`` it.
+        on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
+            ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
 
     Returns:
-        At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
+        At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: K or comparisons below 1, another ``compare``, or an instruction without words.
+        ColumnNotFound: a named column does not exist.
+        InvalidArgument: K or ``comparisons`` is below 1, ``compare`` is unknown, or the instruction has no words.
         NotConfigured: no model is set.
     """
     k = whole_number(K, "K is the number of rows to keep")
-    limit = None if comparisons is None else whole_number(comparisons, "comparisons is how many may be asked")
+    limit = None if comparisons is None else whole_number(comparisons, "comparisons is the largest number of requests")
     if compare not in get_args(Compare):
         raise InvalidArgument(f"compare is one of {get_args(Compare)}; got {compare!r}")
     resolved = Instruction.resolve(instruction, frame)
@@ -113,7 +115,7 @@ def sem_topk(
     errors: dict[int, Exception] = {}
     for ranking in rankings:
         best, contest = set(ranking.best()), ranking.contest
-        note = "its place is not certain: the comparisons were not enough" if contest.short else None
+        note = "its place is not certain: there were not enough comparisons" if contest.short else None
         for number, item in enumerate(contest.items):
             for row in item.rows:
                 if number in contest.aside:
@@ -138,10 +140,10 @@ def sem_topk(
 
 
 def whole_number(value: Any, what: str) -> int:
-    """A number of at least 1, numpy's included.
+    """A whole number of at least 1, of Python or numpy.
 
     Raises:
-        InvalidArgument: it is none.
+        InvalidArgument: it is something else.
     """
     try:
         whole = operator.index(value)
@@ -156,8 +158,8 @@ class _Ranking:
     """The first K of one group of rows.
 
     Attributes:
-        contest: what was asked.
-        nulls: rows of which every named column is null.
+        contest: the comparisons.
+        nulls: rows whose named columns are all null.
         order: items, best first.
     """
 
@@ -191,7 +193,7 @@ class _Ranking:
         needed = ways * knockout.comparisons_needed(n, k)
         limit_in_force = PATIENCE * needed if limit is None else limit
         pairs = ways * n * (n - 1) // 2
-        # Beside lists and pairs, what could not be read is tried once more, row by row.
+        # In addition to lists and pairs, rows without a readable answer are tried once more, one by one.
         self._bound = Bound(min(limit_in_force, pairs + 2 * n * self._by_list) + ways * n * (n > 1), None)
         self.contest = Contest(
             [Item(line, found, line if most is None else shortened(line, most)) for line, found in alike.items()],
@@ -202,7 +204,7 @@ class _Ranking:
         )
 
     def steps(self) -> Step[None]:
-        """Find them."""
+        """Rank the items."""
         return (yield from bounded(self._found(), self._bound))
 
     def _found(self) -> Step[None]:
@@ -211,7 +213,7 @@ class _Ranking:
             order = yield from ranked_lists.best(items, self._k, self.contest, self._by_pairs)
         else:
             order = yield from self._by_pairs(items, self._k)
-        if self.contest.stopped is not None:  # what was not in order then is not known
+        if self.contest.stopped is not None:  # the order of the other rows is not known
             self.contest.aside.update({item: self.contest.stopped for item in order if item not in self.contest.aside})
         self.contest.set_aside_unproven(order[: self._k])
         self.order = [item for item in order if item not in self.contest.aside][: self._k]
@@ -220,24 +222,24 @@ class _Ranking:
         return (yield from knockout.best(items, k, self.contest))
 
     def best(self) -> list[int]:
-        """Positions of the first K rows, best first, without those that were set aside; null rows come last."""
+        """Positions of the first K rows, best first; rows that were set aside are left out, null rows come last."""
         ranked = [row for item in self.order for row in self.contest.items[item].rows]
         return [*ranked, *self.nulls][: self._k]
 
 
 def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
-    """What the outcomes tell of the ranking as a whole."""
+    """The remarks about the ranking as a whole."""
     contests = [ranking.contest for ranking in rankings]
     asked = sum(contest.asked for contest in contests)
     if not asked:
         return []
-    facts = [f"{asked:,} prompts put the rows in order"]
+    facts = [f"prompts asked for the ranking: {asked:,}"]
     told = {
-        "of the comparisons made contradict it": sum(one.contest.contradictions(one.order) for one in rankings),
-        "comparisons came out even": sum(contest.ties for contest in contests),
-        "comparisons of rows that others could be compared with failed": sum(contest.unknown for contest in contests),
+        "comparisons that contradict the ranking": sum(one.contest.contradictions(one.order) for one in rankings),
+        "comparisons without a winner": sum(contest.ties for contest in contests),
+        "comparisons that failed although both rows can be compared": sum(contest.unknown for contest in contests),
     }
-    facts += [f"{count:,} {what}" for what, count in told.items() if count]
+    facts += [f"{what}: {count:,}" for what, count in told.items() if count]
     if any(contest.short for contest in contests):
-        facts.append("the comparisons were not enough, so that the order is not certain; allow more with comparisons=")
+        facts.append("the order is not certain, as there were not enough comparisons; allow more with comparisons=")
     return facts

@@ -1,6 +1,6 @@
 """Typed values: how a model is asked for one, how its answer is read, and the columns that hold it.
 
-An answer is one value of the type, or Unknown, or it is rejected: nothing is guessed from the middle of a sentence.
+An answer is one value of the type, or Unknown; everything else is rejected. No value is guessed from inside a sentence.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tagframe.operators.answer_grammar import (
 SHORT = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
 SCORES_ALIKE = 0.2
-"""Two scores of a row that was asked twice are this far apart, and more where they differ."""
+"""Two scores for one row count as the same up to this distance."""
 SECONDS = "datetime64[s]"
-"""Dates of every year: those counted in nanoseconds end at 1677 and 2262."""
+"""A unit that holds dates of every year; nanoseconds only hold those from 1677 to 2262."""
 
 _UNKNOWN = {"unknown", "unsure", "i don't know", "cannot be determined"}
-"""What says of a text that there is none: further words of doubt may well be the text that was asked for."""
+"""The answers that mean "no text"; other words of doubt may be the requested text itself."""
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _LABEL = re.compile(r"[ \t>*_#`]*(?:(?:the|my)\s+)?(?:final\s+)?answer[ \t*_`]*[:=][ \t*_]*", re.IGNORECASE)
 _AROUND = ("*", "`", '"', "'", "_", "“”", "‘’")
@@ -47,14 +47,14 @@ class Value:
     """A kind of value.
 
     Attributes:
-        form: what the model is asked to write, to stand after "Answer with".
-        read: the cells of an answer, one a column; raises :class:`AnswerRejected` for what is none.
-        columns: what holds them: by label, None where the operator gives one, a nullable dtype.
-        guess: an answer such as a model gives, for quotes.
-        tokens: of such an answer at most; None for the server's own limit.
-        options: words, in lower case, that are values here even where they sound like Unknown.
+        form: a description of the answer for the model, to follow "Answer with".
+        read: parses the cells of an answer, one for each column; raises :class:`AnswerRejected` for invalid answers.
+        columns: the columns: a nullable dtype by label; the label None is named by the operator.
+        guess: a typical answer, for quotes.
+        tokens: the most tokens of an answer; None for the server's own limit.
+        options: words, in lower case, that are values here even if they sound like Unknown.
         is_text: whether any text is a value.
-        alike: whether two such answers about one row say the same, for the audit of packs.
+        alike: whether two answers about one row mean the same, for the audit of packs.
     """
 
     form: str
@@ -68,7 +68,7 @@ class Value:
 
 
 def reading(value: Value) -> Callable[[str], tuple[Any, ...] | Unsure]:
-    """What reads an answer: its cells, or that it is not known."""
+    """A parser for an answer: its cells, or ``UNSURE``."""
 
     def read(text: str) -> tuple[Any, ...] | Unsure:
         answer = _unlabelled(parse_text(text))
@@ -81,7 +81,7 @@ def reading(value: Value) -> Callable[[str], tuple[Any, ...] | Unsure]:
 
 
 def split_answer(text: str) -> tuple[str, str]:
-    """``(answer, explanation)`` of a text whose last label "Answer:" begins a line.
+    """``(answer, explanation)`` of a text in which a line begins with "Answer:"; the last such line counts.
 
     >>> split_answer("Warm words.\\n**Answer:** 0.9")
     ('0.9', 'Warm words.')
@@ -104,7 +104,7 @@ def _unlabelled(answer: str) -> str:
 
 
 def texts_alike(one: str, other: str) -> bool:
-    """Whether two texts say much the same: half of the words of the shorter one stand in the other.
+    """Whether two texts mean about the same: half of the words of the shorter one are in the other.
 
     >>> texts_alike("San Francisco", "San Francisco, CA"), texts_alike("bright and hopeful", "grim")
     (True, False)
@@ -114,7 +114,7 @@ def texts_alike(one: str, other: str) -> bool:
 
 
 def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two rows of cells say the same, each cell by its kind; numbers within a twentieth of each other."""
+    """Whether two rows of cells mean the same, each cell by its kind; numbers may differ by a twentieth."""
 
     def alike(cell: Any, same: Any) -> bool:
         if isinstance(cell, str) and isinstance(same, str):
@@ -130,7 +130,7 @@ def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def _one(form: str, read: Callable[[str], Any], dtype: Any, guess: str, **more: Any) -> Value:
-    """A kind that one column holds, of one cell."""
+    """A kind of value with one cell, in one column."""
     return Value(form, lambda answer: (read(answer),), {None: dtype}, guess, **more)
 
 
@@ -140,7 +140,7 @@ def _text_value(dtype: Any = "string") -> Value:
 
 
 def _number_value(dtype: Any, *, whole: bool = False) -> Value:
-    """A number; thousands may be grouped by commas, nothing else may stand beside it."""
+    """A number; thousands may be grouped by commas, and there may be no other text."""
     form = "one whole number in digits, such as 1234" if whole else "one number in digits, such as 1234.5"
     return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234")
 
@@ -161,7 +161,7 @@ def score_value() -> Value:
 
 
 def _date_value(dtype: Any = SECONDS) -> Value:
-    """A day, or a moment of one, as ISO 8601 writes it."""
+    """A date, with or without a time, in ISO 8601."""
     form = "one date written as YYYY-MM-DD"
     return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17")
 
@@ -170,13 +170,13 @@ def choice_value(choices: Sequence[str]) -> Value:
     """One of a few texts.
 
     Raises:
-        InvalidArgument: fewer than two choices, or some that are no texts, empty or alike.
+        InvalidArgument: there are fewer than two choices, or some are empty, equal or not texts.
     """
     if isinstance(choices, str) or not all(isinstance(choice, str) and choice.strip() for choice in choices):
         raise InvalidArgument(f"choices is a list of texts, such as ['good', 'bad']; got {choices!r:.200}")
     options = [choice.strip() for choice in choices]
     if len(set(options)) < len(options) or len(options) < 2:
-        raise InvalidArgument(f"choices are two texts or more, each once; got {choices!r:.200}")
+        raise InvalidArgument(f"choices are two or more different texts; got {choices!r:.200}")
     listed, longest = ", ".join(f"'{option}'" for option in options), max(options, key=len)
     return _one(
         f"one of these, as it is written here: {listed}",
@@ -193,8 +193,8 @@ def value_of_dtype(dtype: Any) -> Value:
     """The kind of value that a column of ``dtype`` holds.
 
     Args:
-        dtype: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, one of "text", "number", "date", or what pandas
-            calls a dtype. Those of numpy that cannot hold a null become pandas' nullable ones.
+        dtype: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, one of "text", "number", "date", or a dtype of
+            pandas. Dtypes of numpy that cannot hold a null become pandas' nullable ones.
 
     Raises:
         InvalidArgument: any other.
@@ -230,7 +230,7 @@ def value_of_dtype(dtype: Any) -> Value:
 
 
 def parse_number(answer: str, *, whole: bool = False) -> float | int:
-    """A number that stands alone, or alone on the last line.
+    """A number without other text, or without other text on the last line.
 
     >>> parse_number("**1,234.5**"), parse_number("12.0", whole=True)
     (1234.5, 12)
@@ -267,7 +267,7 @@ def parse_date(answer: str) -> datetime.datetime:
 
 
 def parse_choice(answer: str, options: Sequence[str]) -> str:
-    """One of the options: as it is written, in other case where that is no other option, or with marks around it.
+    """One of the options, as it is written; marks around it are ignored, and so is letter case if that is unambiguous.
 
     >>> parse_choice("**c#**.", ["C", "C#"])
     'C#'
@@ -287,7 +287,7 @@ def parse_choice(answer: str, options: Sequence[str]) -> str:
 
 
 def _bare(line: str, also: str = "") -> str:
-    """A line without the quotes and marks that stand around all of it."""
+    """A line without quotes and marks around it."""
     line = line.strip().rstrip(also)
     while len(line) > 2 and any(line[0] == marks[0] and line[-1] == marks[-1] for marks in _AROUND):
         line = line[1:-1].strip()

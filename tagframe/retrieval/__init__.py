@@ -1,4 +1,4 @@
-"""From a question and a corpus to the tables that answer it together."""
+"""Finds the tables of a corpus that answer a question together."""
 
 from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.problem import Selection, SelectionProblem

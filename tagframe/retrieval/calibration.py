@@ -1,9 +1,9 @@
-"""Cosines of encoders that no weights were fitted for, on the scale of the one that they were fitted with.
+"""Rescales the cosines of encoders that no weights were fitted for.
 
-Encoders differ in what a cosine is: all-MiniLM-L6-v2 gives unrelated texts .1, others .6, and within narrower bounds.
-The weights of the default method are of MiniLM's. So mean and spread over all pairs of a few texts are made the same
-for each encoder. The texts are given and not those of the corpus, where the subject says more than the encoder: of
-MiniLM itself, columns have .12 ± .13 over Spider's databases together, and .38 ± .21 within one.
+Encoders differ in their cosines: unrelated texts have .1 by all-MiniLM-L6-v2, but .6 by others, within narrower bounds.
+The weights of the default method were fitted with MiniLM. So each encoder's cosines are rescaled: over all pairs of a
+few fixed texts they get MiniLM's mean and spread. The texts are not those of the corpus, since there the subject has a
+larger effect than the encoder: MiniLM gives columns .12 ± .13 over all of Spider's databases, but .38 ± .21 within one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TEXTS = (
 
 
 def calibrated(relevance: Relevance, embedder: Embedder | None) -> Relevance:
-    """The relevance with its cosines on MiniLM's scale; those of MiniLM are as they are, and so is what is 0."""
+    """The relevance with its cosines on MiniLM's scale. Those of MiniLM itself, and zeros, stay as they are."""
     if embedder is None or embedder.name == FITTED_WITH:
         return relevance
     return replace(
@@ -52,7 +52,7 @@ def calibrated(relevance: Relevance, embedder: Embedder | None) -> Relevance:
 
 
 def scaled(cosines: Floats, embedder: Embedder | None) -> Floats:
-    """Cosines on MiniLM's scale; those of MiniLM are as they are, and so is what is 0."""
+    """Cosines on MiniLM's scale. Those of MiniLM itself, and zeros, stay as they are."""
     if embedder is None or embedder.name == FITTED_WITH:
         return cosines
     slope, shift = _scale(cast(Hashable, embedder))
@@ -60,10 +60,10 @@ def scaled(cosines: Floats, embedder: Embedder | None) -> Floats:
 
 
 def unfitted(embedder: Embedder | None) -> str:
-    """What is to be said of an encoder that no weights were fitted for; "" of others."""
+    """The note for an encoder that no weights were fitted for; "" for others."""
     if embedder is None or embedder.name == FITTED_WITH:
         return ""
-    return f"no weights were fitted for {embedder.name}: its cosines are brought to the scale of {FITTED_WITH}"
+    return f"no weights were fitted for {embedder.name}; its cosines are rescaled to those of {FITTED_WITH}"
 
 
 def moments(embedder: Embedder) -> tuple[float, float]:

@@ -21,33 +21,33 @@ from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, words_in
 
 LONGEST = 6
-"""Words of a value that is looked for."""
+"""The most words that a value may have to be looked for."""
 
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 _ENDINGS = frozenset(".!)")
-"""Signs after a word that may be of a value: others are of the sentence."""
+"""Signs after a word that may belong to a value; other signs belong to the sentence."""
 _FAMILIES = frozenset({"text", "date"})
 _LAKE = 50_000
-"""Columns beyond which a number is in too many to say anything, too, and of a column of more values than its sketch
-holds only the samples are looked for: what is left of its values was chosen at random."""
+"""In a corpus of more columns, numbers are not looked for either: they are in too many columns to mean anything. Of a
+column with more values than its sketch holds, only the samples are looked for: the others were chosen at random."""
 _SMALLEST_NUMBER = 1000
-"""Numbers below it are in too many columns to say anything."""
+"""Smaller numbers are in too many columns to mean anything."""
 
 
 @dataclass(frozen=True)
 class ValueHit:
-    """Some words of the question that are a value in cells.
+    """Words of the question that occur as a value in cells.
 
     Attributes:
         text: the words.
         tables: positions of the tables that hold the value, ascending.
-        columns: the position, in its table, of the first column that does, for each of ``tables``.
-        rarity: in [0, 1]: 1 where one table of the corpus holds the value, less the more do.
-        is_name: whether it is written as names and codes are: capital letters, letters among digits,
-            or quotation marks.
-        cells: for each of ``tables`` the cell as stored where it has the words among others, or writes them otherwise;
-            "" where it is the words, and the words between dots where several cells have them. Nothing where all are
-            the words.
+        columns: for each of ``tables``, the position of its first column that holds the value.
+        rarity: in [0, 1]: 1 if one table of the corpus holds the value, less if more do.
+        is_name: whether it is written like a name or a code: with capital letters, letters among digits, or quotation
+            marks.
+        cells: for each of ``tables``, the cell as stored, if it has more words than these or spells them differently;
+            the words between dots if several cells have them; "" if the cell is just the words. Empty if all cells are
+            just the words.
     """
 
     text: str
@@ -59,14 +59,14 @@ class ValueHit:
 
 
 class ValueIndex:
-    """The values that the profiles know of, by hash: all those of a complete sketch, a sample of larger columns."""
+    """The values in the profiles, by hash: all values of columns with a complete sketch, a sample of larger ones."""
 
     def __init__(self, tables: Sequence[TableProfile], kept: Arrays | None = None) -> None:
         """An index of the tables' values.
 
         Args:
             tables: the profiles.
-            kept: what :meth:`arrays` gave of the same tables, in place of them.
+            kept: the result of :meth:`arrays` for the same tables; then these are not read.
         """
         if kept is None:
             self._widths = np.array([len(table.columns) for table in tables], dtype=np.int64)
@@ -79,13 +79,13 @@ class ValueIndex:
         self._column = (np.arange(self._widths.sum()) - np.repeat(first, self._widths)).astype(np.int32)
 
     def laid_over(self, new: Sequence[TableProfile], tables: Cut, columns: Cut, *, of_lake: bool = False) -> ValueIndex:
-        """The values with those of other tables.
+        """The index with the values of further tables.
 
         Args:
-            new: the profiles of those that come.
-            tables: their order.
-            columns: their order.
-            of_lake: whether these tables, too, are of a corpus so large that only some values are looked for.
+            new: the profiles of the tables that are added.
+            tables: how their order changes.
+            columns: how the order of their columns changes.
+            of_lake: whether the corpus of these tables is also so large that only some values are looked for.
         """
         hashes, owners = hashes_of_cells([column for table in new for column in table.columns], of_lake=of_lake)
         stay, moved = columns.moved(self._owners)
@@ -103,7 +103,7 @@ class ValueIndex:
         return {"widths": self._widths, "hashes": self._hashes, "owners": self._owners}
 
     def hits(self, question: Question) -> list[ValueHit]:
-        """The longest runs of the question's words that are values, left to right, none inside another."""
+        """The longest runs of the question's words that are values, left to right; no run is inside another."""
         text, quoted = question.text, question.quoted
         words = [word.text for word in question.words]
         stops = _stop_words(words)
@@ -148,7 +148,7 @@ def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tup
     Args:
         hits: the values of the question.
         table: the position of the table.
-        profile: of the table.
+        profile: its profile.
     """
     held = [(hit, hit.tables.index(table)) for hit in hits if table in hit.tables]
     return tuple(
@@ -196,7 +196,7 @@ def is_lake(columns: int) -> bool:
 
 
 def _stop_words(words: Sequence[str]) -> list[bool]:
-    """Which words are stop words; one that alone among its neighbours is written as a name is none: ``in the US``."""
+    """Which words are stop words; not so a word that, unlike its neighbours, is written as a name: ``in the US``."""
     names = [False, *(len(word) > 1 and word[0].isupper() for word in words[1:]), False]
     return [
         word.lower() in STOP_WORDS and not (names[number] and not names[number - 1] and not names[number + 1])
@@ -211,7 +211,7 @@ def _may_be_value(words: Sequence[str], stops: Sequence[bool]) -> bool:
 
 
 def rarity_of(tables: int) -> float:
-    """Of a value that so many tables hold, in (0, 1]."""
+    """The rarity, in (0, 1], of a value that so many tables hold."""
     return 1 / (1 + math.log(tables))
 
 
@@ -221,9 +221,9 @@ def without_possessive(text: str) -> str:
 
 
 def is_name(text: str, *, at_start: bool) -> bool:
-    """Whether words are written as names are: a capital is one where it begins no sentence.
+    """Whether words are written like a name; a capital letter does not count at the beginning of a sentence.
 
-    A year or a count is no name: bare digits are in many columns that have nothing to do with each other.
+    A year or a count is not a name: plain digits are in many unrelated columns.
     """
     letters = text[1:] if at_start else text
     has_capital = any(letter.isupper() for letter in letters)
@@ -231,7 +231,7 @@ def is_name(text: str, *, at_start: bool) -> bool:
 
 
 def _span_of(text: str, words: list[str]) -> tuple[int, int]:
-    """Where quoted text stands among the words; an empty span where punctuation hides it."""
+    """The position of quoted text among the words; an empty span if punctuation hides it."""
     wanted = [word.text for word in words_in(text)]
     for start in range(len(words) - len(wanted) + 1):
         if words[start : start + len(wanted)] == wanted:

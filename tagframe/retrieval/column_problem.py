@@ -15,14 +15,14 @@ from tagframe.retrieval.problem import Floats, SelectionProblem
 
 @dataclass(frozen=True)
 class JarWeights:
-    """What the four terms of JAR's objective weigh; the defaults are the authors' for BIRD.
+    """The weights of the four terms of JAR's objective; the defaults are the authors' for BIRD.
 
     Attributes:
-        fine: of r_qik.
+        fine: the weight of r_qik.
         coverage: α of equation 7, for each covered sub-query.
-        join: of ω.
-        coarse: of r_i.
-        link_share: how much of a join is its link score, the rest being ω; the paper knows ω only.
+        join: the weight of ω.
+        coarse: the weight of r_i.
+        link_share: the share of the link score in the score of a join; the rest is ω. The paper uses ω only.
     """
 
     fine: float = 3.0
@@ -37,16 +37,16 @@ PAPER_WEIGHTS = JarWeights()
 
 @dataclass(frozen=True, eq=False)
 class ColumnProblem:
-    """Which of n tables, column by column (JAR sections 3.1 to 3.3).
+    """The choice among n tables, column by column (JAR sections 3.1 to 3.3).
 
     Attributes:
         r: shape (n,), r_i.
         fine: for each table, r_qik of shape (q, columns of the table).
-        omega: shape (m, m) over all m columns, table after table; symmetric, zero within a table: ω_ij^kl.
-        anchor: shape (n,), True for tables that are in the set already; none where not given.
+        omega: ω_ij^kl, of shape (m, m) over all m columns, table after table; symmetric, zero within a table.
+        anchor: shape (n,), True for tables that are in the set already; all False if not given.
 
     Raises:
-        InvalidArgument: for shapes that do not fit.
+        InvalidArgument: shapes that do not fit together.
     """
 
     r: Floats
@@ -58,7 +58,7 @@ class ColumnProblem:
     def __post_init__(self) -> None:
         rows = {len(part) for part in self.fine}
         if len(self.fine) != len(self.r) or len(rows) > 1:
-            raise InvalidArgument(f"fine is one array of shape (q, columns) for each of the {len(self.r)} tables")
+            raise InvalidArgument(f"fine needs one array of shape (q, columns) for each of the {len(self.r)} tables")
         widths = [part.shape[1] for part in self.fine]
         if self.omega.shape != (sum(widths), sum(widths)):
             raise InvalidArgument(f"omega has shape {self.omega.shape}; there are {sum(widths)} columns")
@@ -70,7 +70,7 @@ class ColumnProblem:
         """The same problem table by table, with the same optimum.
 
         At most one column of a table covers a sub-query (constraint 5), and at most one pair of columns joins two
-        tables (constraint 4): only the best of each can matter.
+        tables (constraint 4). So only the best column and the best pair matter.
         """
         n, q = len(self.r), len(self.fine[0]) if self.fine else 0
         best = [part.max(axis=1) if part.size else np.zeros(q) for part in self.fine]

@@ -1,4 +1,4 @@
-"""A question taken apart by a language model, with JAR's prompt."""
+"""Decomposes a question with a language model, by JAR's prompt."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def parse_subqueries(answer: str) -> tuple[str, ...]:
     ('trip:id', 'station:dock count')
 
     Raises:
-        AnswerRejected: nothing in it is tagged as one.
+        AnswerRejected: the answer has no tagged sub-query.
     """
     found = tuple(dict.fromkeys(" ".join(part.split()) for part in _TAGGED.findall(answer) if part.strip(" :\n")))
     if not found:
@@ -73,28 +73,28 @@ def parse_subqueries(answer: str) -> tuple[str, ...]:
 
 
 def decompose_with(lm: LM, question: Question) -> Question:
-    """The question with a model's sub-queries; a failed call or an unusable answer leaves it, with a warning."""
+    """The question with a model's sub-queries; unchanged, with a warning, if it gives no usable answer."""
     return taken_apart(lm, question, PROMPT, parse_subqueries)
 
 
 def taken_apart(lm: LM, question: Question, prompt: str, accept: Callable[[str], tuple[str, ...]]) -> Question:
-    """The question with the sub-queries that ``accept`` reads in the answer to ``prompt``; as it is without one."""
+    """The question with the sub-queries that ``accept`` reads in the answer to ``prompt``; unchanged without one."""
     from tagframe.lm import Prompt
 
     completion = lm.complete([Prompt.of(prompt.format(question=question.text))], accept=accept)[0]
     if completion.value is None:
-        warn(f"the question was taken apart by rules: {completion.error}")
+        warn(f"the question was decomposed by rules, not by the model: {completion.error}")
         return question
     return question.with_subqueries(completion.value, "model")
 
 
 @dataclass(frozen=True)
 class Decomposer:
-    """Where a method's sub-queries come from, beside the rules.
+    """The sources of a method's sub-queries other than rules.
 
     Attributes:
-        ask: a model takes the question apart.
-        read: what the caller gave, as sub-queries.
+        ask: has a model decompose the question.
+        read: turns the caller's argument into sub-queries.
     """
 
     ask: Callable[[LM, Question], Question] = decompose_with

@@ -1,6 +1,6 @@
 """Families: tables that are one table in many pieces, such as ``events_20210101``, ``events_20210102``, …
 
-A question is about the events, not about a day's: the pieces are one candidate, and are stacked when they are merged.
+A question is about all events, not about those of one day. So the pieces are one candidate, and a merge stacks them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
 
 LEAST = 3
-"""Tables of one shape that are a family: two may be told apart by what a question says."""
+"""The fewest tables of one shape that are a family: of two, a question may mean one."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -30,8 +30,8 @@ class Family:
 
     Attributes:
         table: the first piece.
-        name: what the pieces' names share, ``*`` for the rest; the table's own where it is alone.
-        parts: the ids of all pieces, sorted; none where it is alone.
+        name: the common part of the pieces' names, with ``*`` for the rest; a single table's own name.
+        parts: the ids of all pieces, sorted; empty for a single table.
     """
 
     table: TableProfile
@@ -40,12 +40,12 @@ class Family:
 
 
 def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | None = None) -> list[Family]:
-    """The tables, those that are pieces of one as one: sorted by the id of the first piece.
+    """The tables, with the pieces of a family as one; sorted by the id of the first piece.
 
     Args:
         tables: the profiles, sorted by id.
-        facts: where families are kept.
-        apart: id of a table that is of no family, whatever it is called.
+        facts: the store of families.
+        apart: id of a table that belongs to no family, whatever its name.
     """
     alike = Counter((table.database, table.shape) for table in tables)
     by_database: dict[str, list[TableProfile]] = defaultdict(list)
@@ -66,11 +66,11 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
 
 
 def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str) -> tuple[str, ...]:
-    """The ids of tables that a table is one of, ``visits_2023`` and ``visits_2024``, unless a question names one.
+    """The ids of a table and its twins, such as ``visits_2023`` and ``visits_2024``; none if the question names one.
 
     Args:
-        table: the one that was found.
-        tables: of which it is one.
+        table: the table that was found.
+        tables: all tables of the corpus.
         question: in plain language.
 
     >>> from tagframe.corpus.profile import ColumnProfile
@@ -91,12 +91,12 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
 def families_at(
     tables: Sequence[TableProfile], first: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]
 ) -> list[Family]:
-    """What :func:`families` gave of the same tables, from their positions.
+    """The result of :func:`families` for the same tables, made again from positions.
 
     Args:
         tables: the profiles, sorted by id.
-        first: shape (families,), of each family's first piece.
-        pieces: shape (pieces, 2): the number of a family, and the position of a piece; none for tables that are alone.
+        first: shape (families,), the position of each family's first piece.
+        pieces: shape (pieces, 2): the number of a family, and the position of a piece; no rows for single tables.
     """
     parts: dict[int, list[TableProfile]] = defaultdict(list)
     for number, position in pieces.tolist():

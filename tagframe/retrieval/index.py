@@ -1,4 +1,4 @@
-"""What retrieval knows of a corpus before any question: lexical index, vectors, joinability, links."""
+"""The index of a corpus, made before any question: lexical index, vectors, joinability and links."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = frozenset({"integer", "real"})
 LAKE = 20_000
-"""Columns beyond which all is made at once, while they are at hand, and kept in a file."""
+"""An index of more columns is made all at once, while the columns are in memory, and kept in a file."""
 _NAME = "the index"
 _REMEMBERED_QUESTIONS = 256
 
@@ -62,9 +62,9 @@ class Relevance:
 
     Attributes:
         table: shape (n,), cosine of the question and each table.
-        column: shape (n,), of the question and each table's best column.
-        words: shape (w, n), of each word in its question and each table's best column.
-        attributes: shape (w, n), the same over columns that are no keys.
+        column: shape (n,), cosine of the question and each table's best column.
+        words: shape (w, n), cosine of each word of the question and each table's best column.
+        attributes: shape (w, n), the same over columns that are not keys.
         labels: the words.
     """
 
@@ -76,28 +76,29 @@ class Relevance:
 
 
 class RetrievalIndex:
-    """The tables of a corpus, ready for questions. What costs is made at first use and kept.
+    """The tables of a corpus, ready for questions. Expensive parts are made at first use and kept.
 
-    Of a lake all is made at once, and kept in a file beside the corpus' catalogue, which the next process maps into
-    its memory: it reads neither the columns of tables that no question is about, nor the texts of vectors.
+    The index of a lake (a large corpus) is made all at once and kept in a file beside the catalogue of the corpus. The
+    next process maps that file into memory. It reads neither the columns of tables that no question is about, nor the
+    texts behind the vectors.
 
     Args:
-        corpus: what to search.
-        embedder: None leaves lexical relevance alone.
-        declared_keys: whether keys that the source declares are taken: as links, and with an ω of 1 (JAR-G).
-        described: the same tables in the same order under readable names, where there are such: their words are
-            searched instead.
-        apart: id of a table that stands for itself, although it may be a piece of a family.
-        over: the index of the same corpus without one of its tables, or with another of that id; and the id.
+        corpus: the corpus to search.
+        embedder: None leaves lexical relevance only.
+        declared_keys: whether keys that the source declares are used: as links, and with an ω of 1 (JAR-G).
+        described: the same tables in the same order under readable names, if there are any; then their words are
+            searched.
+        apart: id of a table that is a candidate of its own, although it may be a piece of a family.
+        over: an id, and the index of the same corpus without that table, or with another table of that id.
 
     Attributes:
-        families: the candidates: tables, and those that are one table in pieces as one.
-        profiles: of all tables of the corpus.
-        tables: the profile of each candidate; of a family that of its first piece.
-        named: the same under names with their words apart.
-        database: a number for the database of each.
-        one_database: whether all are of one: its name sets no table apart from another.
-        vectors: of the tables and their columns; None without an embedder.
+        families: the candidates; the pieces of one table are one candidate.
+        profiles: the profiles of all tables of the corpus.
+        tables: the profile of each candidate; for a family, the profile of its first piece.
+        named: the same profiles under names that are split into words.
+        database: a number for the database of each candidate.
+        one_database: whether all tables are in one database; then its name does not distinguish them.
+        vectors: the vectors of the tables and their columns; None without an embedder.
     """
 
     def __init__(
@@ -135,17 +136,17 @@ class RetrievalIndex:
             self._prepare(corpus if described is None else described)
             if self._kept is None and self._starts[-1] > LAKE:
                 arrays = arrays_of(self, kind)
-                self._readable = None  # what was made of them is there
+                self._readable = None  # everything that needs them has been made
                 if state:
                     self._facts.put_arrays(_NAME, state, arrays)
 
     def _refresh(self, corpus: Corpus, kind: str, state: str) -> None:
-        """Take what an earlier state of the corpus has in common with this one."""
+        """Reuse the index of an earlier state of the corpus as far as nothing has changed."""
         for before in self._facts.older_arrays():
             arrays = refreshed(self, before, corpus, kind)
             if arrays is not None:
                 self._facts.put_arrays(_NAME, state, arrays)
-                del self.__dict__["links"]  # those that follow from the arrays take their place
+                del self.__dict__["links"]  # links from the arrays replace them
                 self._kept = self._facts.arrays(_NAME, state) or arrays
                 return
 
@@ -185,7 +186,7 @@ class RetrievalIndex:
             vectors_of(readable).promise(partial(self._read_vectors, readable))
 
     def _lay_over(self, under: RetrievalIndex, id: str, profiles: Mapping[str, TableProfile]) -> None:
-        """As the index under it, which is laid over none, but for one table."""
+        """Reuse the index of ``over``, which has no such base itself, for all tables but one."""
         table, others = profiles[id], [one.table.id for one in under.families]
         at = bisect_left(others, id)
         gone = int(at < len(others) and others[at] == id)
@@ -221,7 +222,7 @@ class RetrievalIndex:
         self.__dict__.update(known)
         self.vectors = None
         if under.vectors is not None:
-            # A frame that was taken from a table has columns of the same names, as a rule.
+            # A frame that was taken from a table usually has columns with the same names.
             row = dict(zip((column.name for column in before), under.vectors.column_row[start:].tolist(), strict=False))
             texts = [table_document(named, hide_database=self.one_database)]
             for own, column in zip(table.columns, named.columns, strict=True):
@@ -256,7 +257,7 @@ class RetrievalIndex:
 
     @property
     def readable(self) -> tuple[TableProfile, ...]:
-        """All tables under readable names; once all is made of them nobody asks for them any more, as a rule."""
+        """All tables under readable names; not kept, as they are rarely needed once the index is made."""
         return self.named.whole() if self._readable is None else self._readable
 
     @property
@@ -286,7 +287,7 @@ class RetrievalIndex:
 
     @once
     def said(self) -> WordIndex:
-        """BM25 over the descriptions of the tables and their columns."""
+        """BM25 over the descriptions of tables and columns."""
         return self._word_index("said", lambda tables: WordIndex(list(map(said_terms, tables))))
 
     @once
@@ -331,7 +332,7 @@ class RetrievalIndex:
 
     @once
     def has_rows(self) -> npt.NDArray[np.bool_]:
-        """Whether any row is known of each table: shape (n,)."""
+        """Whether any row of each table is known: shape (n,)."""
         return np.array([bool(table.rows) for table in self.tables], dtype=bool)
 
     @once
@@ -346,7 +347,7 @@ class RetrievalIndex:
         )
 
     def joined_on(self, table: int, column: int) -> list[int]:
-        """The tables whose best key pair with a table is on a column of it, by the column's position, alone."""
+        """The tables whose best key pair with a table uses this one column (a position) of it."""
         if not self.is_key[self._starts[table] + column]:
             return []
         id, name = self.tables[table].id, self.tables[table].columns[column].name
@@ -363,10 +364,11 @@ class RetrievalIndex:
 
     @once
     def _parts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The columns in two parts of each table, those that are no keys and those that are.
+        """The columns of each table in two parts: those that are not keys, and those that are.
 
         Returns:
-            The rows of their vectors, part after part; where each part begins that has any; which parts those are.
+            The rows of their vectors, part after part; the start of each part that has columns; the numbers of these
+            parts.
         """
         assert self.vectors is not None
         part = 2 * np.repeat(np.arange(len(self.tables)), np.diff(self._starts)) + self.is_key
@@ -376,7 +378,7 @@ class RetrievalIndex:
         return self.vectors.column_row[order].astype(np.int32), (np.cumsum(width) - width)[filled], filled
 
     def by_table(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table of no columns."""
+        """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table without columns."""
         found = np.zeros((*values.shape[:-1], len(self.tables)), dtype=values.dtype)
         if len(self._filled):
             found[..., self._filled] = np.maximum.reduceat(values, self._starts[self._filled], axis=-1)
@@ -394,7 +396,7 @@ class RetrievalIndex:
         return np.asarray(self.vectors.tables @ self.encode([question])[0], dtype=np.float64)
 
     def similarities(self, texts: Sequence[str]) -> Floats:
-        """Cosine of each text and every table, or without an embedder BM25 over that of the best table.
+        """Cosine of each text and every table; without an embedder, BM25 divided by that of the best table.
 
         Returns:
             Shape (len(texts), n).
@@ -405,7 +407,7 @@ class RetrievalIndex:
         return np.asarray(scores / np.maximum(scores.max(axis=1, initial=0.0), 1e-12)[:, None])
 
     def relevance(self, question: Question) -> Relevance:
-        """Dense relevance of the question, of its words, and of sub-queries that say more, to every table."""
+        """Dense relevance to every table: of the question, of its words, and of sub-queries that add to them."""
         count = len(self.tables)
         if self.vectors is None:
             return Relevance(np.zeros(count), np.zeros(count), np.zeros((0, count)), np.zeros((0, count)), ())
@@ -414,9 +416,9 @@ class RetrievalIndex:
         if question.told:
             each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
             labels = (*labels, *question.told)
-        # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns. Of all of
-        # them, for signals compare every table with all others. FAISS would give the nearest alone: among 193,000 texts
-        # 98 % of a thousand in half the product's 47 ms (``tag_bench speed vectors``).
+        # Once for each distinct text, in the vectors' precision: a lake has a hundred thousand columns. All of them are
+        # needed, since signals compare every table with all others. FAISS would only find the nearest ones: among
+        # 193,000 texts, 98 % of a thousand in half of the product's 47 ms (``tag_bench speed vectors``).
         near = self._distinct.products(np.concatenate([known.text[None, :], each]).astype(np.float32))
         rows, first, filled = self._parts
         most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)
@@ -425,7 +427,7 @@ class RetrievalIndex:
         of_others, of_keys = most[:, 0::2], most[:, 1::2]
         best = np.maximum(of_others, of_keys).astype(np.float64)
         best[:, np.isneginf(best[0])] = 0.0
-        only = np.isneginf(of_keys) & ~np.isneginf(of_others)  # where no column is a key nothing stands beside them
+        only = np.isneginf(of_keys) & ~np.isneginf(of_others)  # tables without a key column
         attributes = np.where(only, of_others, np.maximum(of_others, 0.0))[1:]
         return Relevance(
             (self.vectors.tables @ known.text.astype(np.float32)).astype(np.float64),
@@ -436,9 +438,9 @@ class RetrievalIndex:
         )
 
     def measured(self, question: Question, tables: Sequence[int]) -> Floats:
-        """Cosine of each measure of a question, or what it means, and the nearest number of each of some tables.
+        """Cosine of each measure in a question (or a synonym) and the nearest numeric column of each of some tables.
 
-        Keys and ids are no such numbers; a table of none has 0.
+        Keys and ids do not count; a table without a numeric column has 0.
 
         Returns:
             Shape (measures, len(tables)).
@@ -465,7 +467,7 @@ class RetrievalIndex:
         return None if self.embedder is None else np.asarray(self._question(question).text, dtype=np.float64)
 
     def best_fit(self, question: Question, table: int) -> tuple[str, int, float] | None:
-        """The word of the question and the column of a table that are nearest, and their cosine."""
+        """The nearest pair of a word of the question and a column of a table, and their cosine."""
         part = slice(self._starts[table], self._starts[table + 1])
         if self.vectors is None or part.start == part.stop or not question.content:
             return None
@@ -492,10 +494,10 @@ class RetrievalIndex:
         return known
 
     def fine(self, subqueries: Sequence[str], tables: Sequence[int]) -> tuple[Floats, list[Floats]]:
-        """Fine relevance F, and r_qik behind it: cosines, or without an embedder the share of a sub-query's words.
+        """Fine relevance F and its parts r_qik: cosines; without an embedder, the share of a sub-query's words.
 
         Returns:
-            F of shape (q, len(tables)): each sub-query's best column of each table, 0 for a table of no columns; and
+            F of shape (q, len(tables)): each sub-query's best column of each table, 0 for a table without columns; and
             for each table r_qik, shape (q, columns of the table).
         """
         rows = [slice(self._starts[table], self._starts[table + 1]) for table in tables]
@@ -517,7 +519,7 @@ class RetrievalIndex:
 
 
 def _is_number(column: ColumnProfile) -> bool:
-    """Whether a column may be a measure, by its values and its name."""
+    """Whether a column may be a measure, judged by its values and its name."""
     return column.family in _NUMBERS and not STRONG_KEY_WORDS.intersection(words_of(column.name)[-1:])
 
 
@@ -526,13 +528,13 @@ def _share(wanted: frozenset[str], held: frozenset[str]) -> float:
 
 
 def plain(subquery: str) -> str:
-    """A sub-query as the embedder reads it: ``concept attribute``, as columns are ``table column``."""
+    """A sub-query as text for the embedder: ``concept attribute``, just as columns are ``table column``."""
     return subquery.replace(":", " ")
 
 
 @functools.cache
 def code_of_index() -> str:
-    """Changes with the code that makes an index: what another version made is made again."""
+    """A hash of the code that makes an index; an index of other code is made again."""
     parts = [resources.files("tagframe.retrieval"), resources.files("tagframe.corpus")]
     files = [part / f"{name}.py" for part, names in zip(parts, _CODE, strict=True) for name in names]
     data = [file.read_bytes() for file in files]

@@ -1,4 +1,4 @@
-"""The indexes of corpora that were asked last, each made once."""
+"""The indexes of the corpora that were used last; each is made once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEMBERED = 8
 
 
 class _Slot:
-    """The position of an index that is made by the first thread that asks for it, while others wait."""
+    """The place of one index: the first thread that asks for it makes it, and others wait."""
 
     def __init__(self, corpus: Corpus, embedder: Embedder | None, apart: str | None) -> None:
         self._corpus, self._embedder, self._apart = corpus, embedder, apart
@@ -34,7 +34,7 @@ class _Slot:
 
 
 class _Tables:
-    """Tables that a corpus is known by. Their hash is that of so many tables: it is made once for the same tuple."""
+    """The tables that identify a corpus. There may be many, so their hash is computed once for the same tuple."""
 
     def __init__(self, tables: tuple[TableProfile, ...]) -> None:
         self.tables = tables
@@ -52,16 +52,16 @@ _lock = threading.Lock()
 
 
 def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
-    """The index of a corpus, made once; corpora that are equal, such as those narrowed at each call, share one.
+    """The index of a corpus, made once. Equal corpora share one, such as a corpus that is narrowed anew at each call.
 
     Args:
-        corpus: what to search.
-        embedder: None leaves lexical relevance alone.
-        anchor: id of a table that stands for itself, although it may be a piece of a family.
+        corpus: the corpus to search.
+        embedder: None leaves lexical relevance only.
+        anchor: id of a table that is a candidate of its own, although it may be a piece of a family.
     """
     apart = anchor
     if under(corpus) is None and anchor is not None:
-        # Where the table is of no family the index is everybody's.
+        # If the table belongs to no family, the index is the shared one.
         may_be = any(letter.isdecimal() for letter in anchor)
         apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
     with _lock:
@@ -75,6 +75,6 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
 
 
 def forget() -> None:
-    """Let go of the indexes that this process holds; the next question of a corpus opens its own or makes it."""
+    """Release the indexes in this process's memory; the next question opens or makes the index that it needs."""
     with _lock:
         _slots.clear()

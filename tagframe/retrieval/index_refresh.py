@@ -1,7 +1,7 @@
-"""What is kept of the index of a lake, and how it is had from that of an earlier state: what has changed is made anew.
+"""Saves the index of a lake, and updates it from that of an earlier state: only changed tables are indexed again.
 
-A table that is as it was has the words, values, vectors and links that it had; what follows from all tables, such as
-how rare a word is, is worked out from the counts that are kept. The outcome is that of an index made anew.
+An unchanged table keeps its words, values, vectors and links. What depends on all tables, such as how rare a word is,
+is computed again from saved counts. The result equals an index that is made from scratch.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
 _PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
-"""What of an index is kept, beside vectors, families and keys."""
+"""The parts of an index that are saved beside vectors, families and keys."""
 
 _MOST = 0.5
-"""The share of tables that are new from which everything is made anew."""
+"""If at least this share of the tables is new, the whole index is made again."""
 
 _SPARSE = 2
-"""Vectors are left out once fewer than one in so many is a column's."""
+"""Unused vectors are removed once fewer than one in so many belongs to a column."""
 
 _DIGEST = 16
 
@@ -48,11 +48,11 @@ def part_of(kept: Arrays, name: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
-    """All that is worked out of the tables.
+    """All parts of an index as arrays.
 
     Args:
-        index: which makes what is not made yet.
-        kind: what else it hangs on: code, embedder.
+        index: the index; missing parts of it are made.
+        kind: a text for what else the arrays depend on: code and embedder.
     """
     parts = {name: getattr(index, name).arrays() for name in _PARTS}
     found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
@@ -73,13 +73,13 @@ def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) -> dict[str, Any] | None:
-    """The same from that of an earlier state; None where that is of other things, or most tables are new.
+    """The arrays of an index, updated from an earlier state; None if that has another kind or most tables are new.
 
     Args:
-        index: that knows its tables, and nothing of them yet.
-        before: what :func:`arrays_of` gave then.
-        corpus: encodes what is new.
-        kind: as there.
+        index: the new index, of which only the list of tables is made.
+        before: the result of :func:`arrays_of` for the earlier state.
+        corpus: the corpus, for the vectors of new texts.
+        kind: as for :func:`arrays_of`.
     """
     state = _state(index, kind)
     if "kind" not in before or not np.array_equal(state["kind"], before["kind"]):
@@ -129,12 +129,12 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
 
 @dataclass(frozen=True)
 class _New:
-    """The tables that are new, or have changed.
+    """The tables that are new or have changed.
 
     Attributes:
-        index: that they are of.
-        cut: its tables' order.
-        named: under their readable names.
+        index: the index of all tables.
+        cut: where these tables stand among all.
+        named: these tables under readable names.
     """
 
     index: RetrievalIndex
@@ -143,17 +143,17 @@ class _New:
 
     @property
     def own(self) -> list[TableProfile]:
-        """Under their own names."""
+        """These tables under their own names."""
         return [self.index.tables[position] for position in self.cut.new.tolist()]
 
     @property
     def widths(self) -> Numbers:
-        """How many columns each has."""
+        """How many columns each of these tables has."""
         return np.array([len(table.columns) for table in self.named], dtype=np.int64)
 
 
 def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[str, Any]:
-    """The vectors, of which only texts are encoded that no table had."""
+    """The vectors; only texts that are new to the index are encoded."""
     embedder = new.index.embedder
     assert embedder is not None
     of_tables, of_columns = _documents(new.named, new.index.one_database)
@@ -191,14 +191,14 @@ _DOCUMENTS = ("table_documents", "documents")
 
 
 def _rows_of(known: npt.NDArray[np.uint64], texts: Sequence[str]) -> Numbers:
-    """The row of each text among those that are known; -1 where it is none of them."""
+    """The row of each text among known texts; -1 for an unknown one."""
     hashes, order = hash_texts(texts), np.argsort(known, kind="stable")
     rows = order[np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)]
     return np.where(known[rows] == hashes, rows, -1)
 
 
 def _documents(named: Sequence[TableProfile], hide_database: bool) -> tuple[list[str], list[str]]:
-    """The texts of tables and of their columns, as they are encoded."""
+    """The texts of tables and of their columns that are encoded."""
     of_columns = [column_document(table, column) for table in named for column in table.columns]
     return [table_document(table, hide_database=hide_database) for table in named], of_columns
 
@@ -213,10 +213,10 @@ def _families(index: RetrievalIndex) -> dict[str, npt.NDArray[Any]]:
 
 
 def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
-    """What everything follows from.
+    """Hashes of everything that the arrays depend on.
 
     Returns:
-        ``kind``, which concerns all tables; ``states`` of tables, and of ``databases`` with their keys: shape (n, 16).
+        ``kind``, for all tables; ``states`` of the tables, and of their ``databases`` with their keys: shape (n, 16).
     """
     links = index.links.states()
     return {

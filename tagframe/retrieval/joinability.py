@@ -1,4 +1,4 @@
-"""Joinability ω of two tables: JAR section 3.3, with the pair of columns behind it, from profiles alone."""
+"""Joinability ω of two tables (JAR section 3.3) and the pair of columns that gives it, from profiles alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagframe.retrieval.overlay import Beside
 from tagframe.retrieval.problem import Floats
 
 INSTANCE_SHARE = 0.5
-"""The share of the instance similarity in a column pair's relevance; the rest is the schema's (the authors' code)."""
+"""The share of the instance similarity in ω; the rest is the schema similarity's (as in the authors' code)."""
 
 SEMANTIC_SHARE = 0.5
 """The share of the embeddings' similarity in the schema similarity; the rest is the words' overlap."""
@@ -25,7 +25,7 @@ _NUMERIC = frozenset({"integer", "real", "boolean"})
 
 
 class Joinability:
-    """ω between the tables of a corpus, computed pair by pair when asked for and then kept.
+    """ω between the tables of a corpus; each pair is computed when it is needed, and then kept.
 
     ω of two columns is (schema similarity + instance similarity) × the larger uniqueness of the two, scaled to [0, 1],
     and zero across types. The instance similarity is the Jaccard similarity of the columns' values, estimated from
@@ -33,10 +33,10 @@ class Joinability:
 
     Args:
         tables: the profiles, in the order that indices refer to.
-        vectors: unit vectors, shape (m, d), or what gives some of its rows; None leaves the words' overlap.
-        rows: shape (columns,), the row in ``vectors`` of each column, table after table; None where they are in that
+        vectors: unit vectors, shape (m, d), in memory or read when needed; None compares words only.
+        rows: shape (columns,), the row in ``vectors`` of each column, table after table; None if ``vectors`` has that
             order.
-        declared: give 1 to what the source declares as a foreign key (JAR-G).
+        declared: whether keys that the source declares get 1 (JAR-G).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Joinability:
         return np.asarray(np.clip(scores, 0.0, 1.0))
 
     def best(self, left: int, right: int) -> tuple[float, int, int]:
-        """ω of two tables, and the positions of the columns of ``left`` and ``right`` that it is the score of."""
+        """ω of two tables, and the positions of its columns in ``left`` and in ``right``."""
         if left > right:
             value, k, other = self.best(right, left)
             return value, other, k
@@ -119,21 +119,21 @@ class Joinability:
 
 
 class _TableFacts:
-    """What ω needs of one table's columns, as arrays."""
+    """The columns of one table as arrays, for ω."""
 
     def __init__(self, columns: Sequence[ColumnProfile]) -> None:
-        # Where only the schema is known, nothing speaks against a column being unique.
+        # If only the schema is known, there is no evidence against a column being unique.
         known = [column.uniqueness for column in columns]
         self.uniqueness = np.array([1.0 if value is None else value for value in known])
         self.numeric = np.array([column.family in _NUMERIC for column in columns], dtype=bool)
         self.useless = np.array([column.family in ("blob", "empty") for column in columns], dtype=bool)
         self.words = [frozenset(singular(word) for word in identifier_words(column.name)) for column in columns]
         none = np.zeros(0, np.uint64)
-        # A sample does not tell what a column lacks, which half of ω is made of.
+        # A sample does not show which values a column lacks, but half of ω depends on that.
         sketches = [None if column.sketch is None or column.sketch.sampled else column.sketch for column in columns]
         self.hashes = [none if sketch is None else sketch.hashes for sketch in sketches]
         cut = [sketch is not None and not sketch.complete and len(sketch.hashes) > 0 for sketch in sketches]
-        # An incomplete sketch knows all hashes up to its largest one, and none above.
+        # An incomplete sketch has all hashes up to its largest one, and none above.
         self.limit = [hashes[-1] if is_cut else _ALL for hashes, is_cut in zip(self.hashes, cut, strict=True)]
         values = np.concatenate([none, *self.hashes])
         owner = np.repeat(np.arange(len(columns)), [len(part) for part in self.hashes])
@@ -147,7 +147,7 @@ def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) ->
     has = np.zeros((len(left), len(position)))
     for row, words in zip(has, left, strict=True):
         row[[position[word] for word in words]] = 1.0
-    # Words of the right side alone are in no intersection.
+    # Words that are only on the right side are in no intersection.
     has_right = np.zeros((len(right), len(position)))
     for row, words in zip(has_right, right, strict=True):
         row[[position[word] for word in words if word in position]] = 1.0
@@ -160,8 +160,8 @@ def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) ->
 def _jaccard(a: _TableFacts, b: _TableFacts) -> Floats:
     """Jaccard similarity of the values of all column pairs: shape (columns of a, columns of b).
 
-    Exact for complete sketches. Otherwise both columns are looked at below the smaller limit of the two, where both
-    are complete: an unbiased sample of the union (bottom-k sketches, Cohen and Kaplan, PODC 2007).
+    It is exact for complete sketches. Otherwise only hashes below the smaller limit of the two columns are used, where
+    both sketches are complete: an unbiased sample of the union (bottom-k sketches, Cohen and Kaplan, PODC 2007).
     """
     shape = (len(a.hashes), len(b.hashes))
     start = np.searchsorted(b.values, a.values, side="left")

@@ -1,7 +1,7 @@
-"""What statements that were run say of a question: which tables are read, for questions like it, and together.
+"""Evidence from earlier statements: which tables are read often, for similar questions, and together.
 
-All of it is evidence beside the rest: numbers of a table or of a set of tables, to which ``tag_bench fit-learned`` has
-fitted a weight each (``learned`` in ``weights.json``). Where nothing was learned there is none of it.
+Each kind of evidence is a number for a table or for a set of tables. ``tag_bench fit-learned`` has fitted a weight to
+each (``learned`` in ``weights.json``). Without learned statements, there is no such evidence.
 """
 
 from __future__ import annotations
@@ -24,78 +24,78 @@ if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
 SIGNALS = ("prior", "usage", "near", "best", "together")
-"""What is known of a table, in order.
+"""The learned evidence for a table, in order.
 
-prior: the first stage's score, which says less where there are examples. usage: log of how many statements read it.
-near: the share of the nearest questions' statements that do; best: the cosine of the nearest such question; both times
-how well the questions of the examples tell of each other's tables. together: how often it is read with the tables that
-are likely by the rest.
+prior: the first stage's score, which means less if there are examples. usage: log of how many statements read the
+table. near: the share of the nearest questions' statements that read it. best: the cosine of the nearest such question.
+Both are multiplied by how well questions of the examples predict each other's tables. together: how often the table is
+read with the tables that the other evidence considers likely.
 """
 
 SETS = ("utility", "own", "size", "alike", "same")
-"""What is known of a set of tables, in order: its utility by the second stage; the sum of what is learned of its
-tables; its size, less where statements are few; how like it the tables of the nearest examples are (Jaccard), and the
-share that read just it."""
+"""The learned evidence for a set of tables, in order: its utility by the second stage; the sum of the learned evidence
+for its tables; its size, which counts less if there are few statements; how similar the tables of the nearest examples
+are to it (Jaccard), and the share of examples that read exactly this set."""
 
 FEW = ("few", "few_known")
-"""Pseudo-counts, so that few statements weigh less: what nobody reads in one is not what nobody needs.
+"""Pseudo-counts, so that few statements weigh less: a table that one statement does not read may still be needed.
 
-few: so many statements say half of what each table of a set costs, which is about what it gains by being learned of.
-few_known: so many count as much as all that is known without them, where rows are known of all tables and names or
-cells have all words of the question; where nothing of it is known, every statement counts."""
+few: with so many statements, the learned cost of each further table in a set has half its weight. few_known: so many
+statements weigh as much as all other evidence, if rows of all tables are known and names or cells contain all words of
+the question. If nothing of that is known, every statement counts fully."""
 
 TOLD = ("told",)
-"""told: where names are all else that is known, the odds of the chance of a set being what the nearest examples or the
-posterior say, and not what names do, where these are quite like the question
-(:attr:`~tagframe.retrieval.problem.Examples.like`)."""
+"""told: used if only names are known of the tables and the examples are very similar to the question
+(:attr:`~tagframe.retrieval.problem.Examples.like`). It is the odds that the probability of a set is what the nearest
+examples or the posterior say, and not what names say."""
 
 CERTAIN = 20.0
-"""The log-odds of a table of which a person has said whether this question needs it."""
+"""The log-odds of a table if a person has said whether this question needs it."""
 
 _NEAR = 0.05
-"""A question whose cosine is so much lower counts e times less."""
+"""A question whose cosine is lower by this much counts e times less."""
 
 _STEEP = 4
-"""The power by which examples that are far, or few, are less like a question. With less a log of other tables misleads
-more, and the third statement of a warehouse makes a set surer by more than a tenth."""
+"""The exponent that makes distant or few examples count less. If it is lower, statements about other tables mislead
+more, and the third statement of a warehouse raises the probability of a set by more than a tenth."""
 
 _LIKELY = 4.0
-"""As many tables are taken to be needed, where it is asked which others are read with these."""
+"""The number of likely tables for which other tables are looked up that are read together with them."""
 
 _NEAREST = 64
-"""Examples with whose tables sets are compared."""
+"""The number of examples with whose tables sets are compared."""
 
 _SAMPLE = 300
-"""Examples by which it is found out whether questions tell of tables."""
+"""The number of examples used to measure how well questions predict tables."""
 
 
 _UNLIKE = 0.05
-"""The share of examples that are less like the nearest other one than a question is, from which on all that was learned
-counts: below, the question is probably none of their kind, as where the log is that of another department."""
+"""What was learned counts fully for a question that is nearer to its nearest example than at least this share of the
+examples are to theirs. Other questions are probably of another kind, for example if the log is another department's."""
 
 _KINDS = 10
-"""Examples from which on it is asked whether a question is of their kind."""
+"""With fewer examples, every question counts as being of their kind."""
 
 _SAME = 0.95
-"""The cosine from which on two questions are one in other words."""
+"""From this cosine on, two questions are the same in other words."""
 
 _LIKE = 0.6
-"""The cosine from which on a question is like another one, however like each other the examples are."""
+"""From this cosine on, a question is similar to another one, however similar the examples are to each other."""
 
 _OTHERS = 100
-"""Examples by which it is found out how like each other they are."""
+"""The number of examples used to measure how similar they are to each other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What was learned, over the tables of an index: e statements, n tables.
+    """Learned statements over the tables of an index: e statements, n tables.
 
     Attributes:
         members: shape (m, 2): statement and table, for every table that a statement reads.
-        count: of tables.
-        times: shape (e,), what each statement counts.
+        count: the number of tables.
+        times: shape (e,), the weight of each statement.
         asked: shape (q,), the statements that have a question.
-        vectors: shape (q, d), of these questions; rows of length 1.
+        vectors: shape (q, d), the vectors of these questions; rows of length 1.
     """
 
     members: npt.NDArray[np.intp]
@@ -115,12 +115,12 @@ class Known:
         return np.bincount(self.members[:, 0], minlength=len(self.times)).astype(np.float64)
 
     def shares(self, few: Floats, known: float, vector: Floats | None) -> list[float]:
-        """What the size of sets counts, and what all that is learned does: n / (n + few) of n statements, and less for
-        a question that is not of their kind.
+        """The weights of learned sizes of sets and of all that was learned: n / (n + few) for n statements, and less
+        for a question that is not of their kind.
 
         Args:
             few: shape (len(FEW),), the pseudo-counts.
-            known: how much is known of a question without them, in [0, 1].
+            known: how much is known about the question without statements, in [0, 1].
             vector: of the question; None without an embedder.
         """
         statements = np.count_nonzero(self.sizes)
@@ -128,12 +128,12 @@ class Known:
         return [float(one) for one in found]
 
     def by_table(self, values: Floats) -> Floats:
-        """The sum over the statements that read each table of a value of theirs: (e,) to (n,)."""
+        """For each table, the sum of a value over the statements that read it: (e,) to (n,)."""
         statement, table = self.members.T
         return np.bincount(table, (values * self.times)[statement], minlength=self.count).astype(np.float64)
 
     def by_statement(self, values: Floats) -> Floats:
-        """The sum over the tables that each statement reads of a value of theirs: (n,) to (e,)."""
+        """For each statement, the sum of a value over the tables that it reads: (n,) to (e,)."""
         statement, table = self.members.T
         return np.bincount(statement, values[table], minlength=len(self.times)).astype(np.float64)
 
@@ -148,8 +148,8 @@ class Known:
 
     @cached_property
     def trust(self) -> float:
-        """How much better the nearest other questions tell of an example's tables than how often these are read does:
-        0 where questions and statements have nothing to do with each other."""
+        """How much better the nearest other questions predict an example's tables than the tables' usage does; 0 if
+        questions and statements are unrelated."""
         chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_SAMPLE, len(self.asked))).astype(np.intp))
         if len(chosen) < 2:
             return 0.0
@@ -161,21 +161,21 @@ class Known:
 
     @cached_property
     def nearness(self) -> Floats:
-        """The cosines of some examples and the nearest others that are not the same in other words, ascending; those
-        that are alike are all one."""
+        """The cosine of each of some examples and its nearest other one that is not the same in other words, ascending;
+        cosines above :data:`_LIKE` count as that."""
         chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_OTHERS, len(self.asked))).astype(np.intp))
         near = self.vectors[chosen] @ self.vectors.T
         return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1, initial=-1.0), _LIKE))
 
     def of_its_kind(self, vector: Floats | None) -> float:
-        """How far a question is of the kind of those that were learned, in [0, 1]; 1 where these do not tell."""
+        """How far a question is of the same kind as the learned ones, in [0, 1]; 1 if that cannot be judged."""
         if vector is None or len(self.asked) < _KINDS:
             return 1.0
         below = np.searchsorted(self.nearness, (self.vectors @ vector).max(), side="right") / len(self.nearness)
         return 1 - (1 - min(float(below) / _UNLIKE, 1.0)) * len(self.asked) / len(self.times)
 
     def without(self, statements: Iterable[int]) -> Known:
-        """Without some of the statements; how far questions are trusted stays, and how like each other they are."""
+        """The same without some statements; the trust in questions and their nearness to each other stay unchanged."""
         kept = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
         number = np.full(len(self.times), -1)
         number[kept] = np.arange(len(kept))
@@ -189,13 +189,12 @@ class Known:
         return found
 
     def signals(self, vector: Floats | None, prior: Floats, weights: Floats) -> Floats:
-        """What is known of each table for one question: shape (n, len(SIGNALS)).
+        """The learned evidence for each table and one question: shape (n, len(SIGNALS)).
 
         Args:
             vector: of the question; None without an embedder.
-            prior: shape (n,), the first stage's score, of which the best is 0.
-            weights: shape (len(SIGNALS),), by which it is said which tables are likely before it is asked what is read
-                with them.
+            prior: shape (n,), the first stage's score; the best is 0.
+            weights: shape (len(SIGNALS),); they choose the likely tables for ``together``.
         """
         found = np.zeros((self.count, len(SIGNALS)))
         found[:, 0] = prior
@@ -215,7 +214,7 @@ class Known:
         return found
 
     def examples(self, vector: Floats | None, shares: Sequence[float] = (1.0, 1.0)) -> Examples:
-        """The nearest examples of a question, with what each counts, and what all of them do (:meth:`shares`)."""
+        """The nearest examples of a question, with the weight of each, and of all of them (:meth:`shares`)."""
         if vector is None or not len(self.asked):
             return Examples(np.zeros((0, self.count), dtype=bool), np.zeros(0), np.zeros(0), *shares)
         cosine = self.vectors @ vector
@@ -227,7 +226,7 @@ class Known:
 
 
 def _weights(cosine: Floats) -> Floats:
-    """What each example counts, row by row: together 1."""
+    """The weight of each example, row by row; each row sums to 1."""
     odds = np.exp((cosine - cosine.max(axis=1, keepdims=True)) / _NEAR)
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
@@ -236,12 +235,12 @@ _made: weakref.WeakKeyDictionary[RetrievalIndex, tuple[tuple[Statement, ...], Kn
 
 
 def known_of(index: RetrievalIndex, statements: Sequence[Statement], vectors: VectorStore) -> Known | None:
-    """What statements say of the tables of an index; None where they say nothing of them.
+    """The learned statements about the tables of an index; None if there are none.
 
     Args:
         index: of the corpus.
-        statements: that were learned.
-        vectors: where the vectors of questions are kept.
+        statements: the statements that were learned.
+        vectors: the store of vectors of questions.
     """
     given = tuple(statements)
     held = _made.get(index)
@@ -272,11 +271,11 @@ def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: Vect
 
 
 def told(index: RetrievalIndex, statements: Sequence[Statement], question: Question) -> Floats | None:
-    """The log-odds of each table where a person has said which tables this very question needs; None where not.
+    """The log-odds of each table, if a person has said which tables this very question needs; None if not.
 
     Args:
         index: of the corpus.
-        statements: that were learned; of two that a person said of it the later one counts.
+        statements: the statements that were learned; of two corrections of this question, the later one counts.
         question: as asked.
     """
     asked = spoken(question.text)
@@ -289,13 +288,13 @@ def told(index: RetrievalIndex, statements: Sequence[Statement], question: Quest
 
 
 def set_signals(utilities: Floats, own: Floats, examples: Examples, members: Floats) -> Floats:
-    """What is known of each set: shape (sets, len(SETS)).
+    """The learned evidence for each set: shape (sets, len(SETS)).
 
     Args:
         utilities: shape (sets,), the second stage's score.
-        own: shape (p,), what is learned of each of the tables that sets are made of.
+        own: shape (p,), the learned evidence for each of the tables of which sets are made.
         examples: over these tables.
-        members: shape (sets, p): 1 where a set has a table.
+        members: shape (sets, p): 1 if a set has a table.
     """
     size = members.sum(axis=1)
     alike = same = np.zeros(len(members))

@@ -1,4 +1,4 @@
-"""Lexical relevance: BM25 over the words of tables, of what is said of them, and of whole databases."""
+"""Lexical relevance: BM25 over the words of tables, of their descriptions, and of whole databases."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tagframe.retrieval.words import terms
 Numbers = npt.NDArray[Any]
 
 
-_cut = lru_cache(maxsize=65536)(terms)  # names of columns come again and again
+_cut = lru_cache(maxsize=65536)(terms)  # many columns have the same name
 
 
 def table_terms(table: TableProfile, *, with_database: bool = True) -> list[str]:
-    """The words that a table is found by: those of its database (unless left out), its name and its columns.
+    """The words by which a table is found: those of its database (unless left out), its name and its columns.
 
-    What its user says of the table and its columns is searched as well.
+    Descriptions of the table and its columns are included.
     """
     texts = [table.name, *(column.name for column in table.columns), *_said(table)]
     return [term for text in ([table.database, *texts] if with_database else texts) for term in _cut(text)]
@@ -44,12 +44,12 @@ def _said(table: TableProfile) -> list[str]:
 class WordIndex:
     """BM25 (Lucene's variant, searched by bm25s) over documents.
 
-    What is kept are the counts of words: what a word weighs follows from all documents, and is worked out again where
-    some of them are others.
+    Only the counts of words are saved. The weight of a word depends on all documents, and is computed again when some
+    of them change.
 
     Args:
         documents: the words of each.
-        kept: what :meth:`arrays` gave, in place of documents.
+        kept: a result of :meth:`arrays`, instead of documents.
     """
 
     def __init__(self, documents: Sequence[Sequence[str]], kept: Arrays | None = None) -> None:
@@ -64,7 +64,7 @@ class WordIndex:
         self._index = self._weighed()
 
     def _put(self, words: Numbers, documents: Numbers, often: Numbers) -> None:
-        """Take which words are how often in which documents; a word that is in none is not there."""
+        """Store how often each word is in each document; words that are in no document are left out."""
         having = np.bincount(words, minlength=len(self._words))
         self._words = {word: n for n, word in enumerate(compress(self._words, (having > 0).tolist()))}
         order = np.lexsort((documents, words))
@@ -72,8 +72,8 @@ class WordIndex:
         self._documents, self._often = documents[order].astype(np.int32), often[order].astype(np.int32)
 
     def _weighed(self) -> Any:
-        # Its own index() takes documents and counts all of them again: of 6,000 with 60 words each for 0.17 s in place
-        # of 0.003 s, each time that a table is laid over or told something else.
+        # bm25s's own index() counts the words of all documents again: 0.17 s instead of 0.003 s for 6,000 documents of
+        # 60 words, each time that a table or its description changes.
         with quiet():  # it loads tqdm, which warns in a notebook without ipywidgets
             import bm25s
 
@@ -90,16 +90,16 @@ class WordIndex:
         return index
 
     def arrays(self) -> dict[str, Any]:
-        """The index, to be kept; words have no line breaks."""
+        """The index as arrays, to be saved; words have no line breaks."""
         found = {"starts": self._starts, "documents": self._documents, "often": self._often, "lengths": self._lengths}
         return {"words": text_array(list(self._words)), **found}
 
     def laid_over(self, cut: Cut, documents: Sequence[Sequence[str]]) -> WordIndex:
-        """The index with other documents, as if it were made of all that are there then.
+        """The index with changed documents, equal to an index that is made from scratch.
 
         Args:
-            cut: the documents' order.
-            documents: the words of those that come.
+            cut: how the order of documents changes.
+            documents: the words of the documents that are added.
         """
         stay, positions = cut.moved(self._documents)
         held = np.repeat(np.arange(len(self._words)), np.diff(self._starts))[stay]
@@ -116,14 +116,14 @@ class WordIndex:
         return made
 
     def scores(self, asked: Sequence[str]) -> Floats:
-        """BM25 of every document for the terms of a text: shape (n,), 0 for those that have none of them."""
+        """BM25 of every document for the terms of a text: shape (n,), 0 for documents without any of them."""
         known = [self._words[word] for word in asked if word in self._words]
         if not known:
             return np.zeros(len(self._lengths))
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
 
     def words_of(self, document: int, asked: Iterable[str]) -> list[str]:
-        """Those of some words that a document has."""
+        """The words among these that a document has."""
         return [word for word in asked if word in self._words and self._has(self._words[word], document)]
 
     def _has(self, word: int, document: int) -> bool:
@@ -133,7 +133,7 @@ class WordIndex:
 
 
 def _pairs(documents: Sequence[Sequence[str]], words: dict[str, int]) -> tuple[Numbers, Numbers, Numbers]:
-    """The words of documents by number, the document of each, and how often it is there; new words are numbered."""
+    """Numbers of words, the document of each, and how often it occurs there; new words get new numbers."""
     lengths = list(map(len, documents))
     numbers = (words.setdefault(word, len(words)) for document in documents for word in document)
     every = np.fromiter(numbers, dtype=np.int64, count=sum(lengths))
@@ -143,7 +143,7 @@ def _pairs(documents: Sequence[Sequence[str]], words: dict[str, int]) -> tuple[N
 
 
 _K1, _B = 1.5, 0.75
-"""What bm25s takes where nothing is said."""
+"""The defaults of bm25s."""
 
 
 class LexicalIndex(WordIndex):
@@ -154,11 +154,11 @@ class LexicalIndex(WordIndex):
 
 
 def database_index(tables: Sequence[TableProfile], database: Sequence[int]) -> WordIndex:
-    """BM25 over databases, each word of one counted once: many tables say the same.
+    """BM25 over databases. Each word counts once per database, since many of its tables share words.
 
     Args:
-        tables: of the corpus.
-        database: the number of each table's, from 0.
+        tables: the tables of the corpus.
+        database: for each table the number of its database, from 0.
     """
     members: list[list[TableProfile]] = [[] for _ in range(max(database, default=-1) + 1)]
     for table, number in zip(tables, database, strict=True):

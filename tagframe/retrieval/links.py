@@ -1,7 +1,7 @@
 """Link scores: the best key pair between two tables. Keys are facts of a database, inferred once and kept.
 
-A link score is the pair's :func:`~tagframe.keys.evidence_share`, 1 for the surest: what selectors add up is evidence,
-not the share of such pairs that turn out to be keys.
+A link score is the pair's :func:`~tagframe.keys.evidence_share`, 1 for the surest. Selectors add up evidence, not
+probabilities.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
 MOST_AROUND = 500
-"""Tables of a database up to which all of them may help to connect some; beyond, those that these are linked to."""
+"""In a database of up to so many tables, any table may be a bridge; in a larger one, only linked tables may."""
 
 AT_HAND = 8
-"""Databases of a lake whose pairs stay in memory."""
+"""The number of databases of a lake whose key pairs stay in memory."""
 
 Ends = tuple[int, int]
 
 
 class _Pairs:
-    """The key pairs of a database by the positions of their tables, lower first, best first."""
+    """The key pairs of a database by the positions of their tables (the lower one first), best pairs first."""
 
     def __init__(self, between: Mapping[Ends, Sequence[KeyPair]]) -> None:
         self.between = between
-        self.scores: dict[int, list[tuple[int, float]]] = {}  # of each table that was asked for
+        self.scores: dict[int, list[tuple[int, float]]] = {}  # for each table that was requested
         self.linked: dict[int, list[int]] = defaultdict(list)
         for left, right in sorted(between):
             self.linked[left].append(right)
@@ -47,15 +47,15 @@ class _Pairs:
 class Links:
     """The key pairs of a corpus, best first, between any two of its tables.
 
-    Of a lake the scores are kept as arrays: a question looks at the neighbours of tables in a dozen databases, and
-    wants the pairs themselves of one or two.
+    For a lake, the scores are kept as arrays: a question looks at the neighbours of tables in a dozen databases, but
+    needs the pairs themselves in one or two only.
 
     Args:
         tables: the profiles, in the order that indices refer to.
-        declared: whether keys that the source declares are taken (they score 1).
-        facts: where the corpus keeps them; None for this process only.
-        kept: what :meth:`arrays` gave of the same tables.
-        but: a database of which nothing is kept.
+        declared: whether keys that the source declares are used (with a score of 1).
+        facts: the store of key pairs; None keeps them for this process only.
+        kept: the result of :meth:`arrays` for the same tables.
+        but: a database for which nothing is kept.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class Links:
     def arrays(
         self, before: Arrays | None = None, cut: Cut | None = None, changed: Iterable[int] = ()
     ) -> dict[str, npt.NDArray[Any]]:
-        """The scores of all tables, to be kept; of the pairs themselves nothing stays in memory.
+        """The scores of all tables, to be saved; the pairs themselves do not stay in memory.
 
         Args:
-            before: what this gave of other tables; None where nothing is known.
-            cut: their order.
-            changed: the tables of databases that are not as they were.
+            before: the result for an earlier state; None if there is none.
+            cut: how the order of tables has changed since.
+            changed: the tables of databases that have changed.
         """
         held = None if before is None or cut is None else _carried(before, cut)
         wanted = range(len(self._tables)) if held is None else sorted(changed)
@@ -106,7 +106,7 @@ class Links:
         return _by_table(owner[order], others[order], scores[order], len(self._tables))
 
     def states(self) -> dict[str, str]:
-        """By database what its keys follow from, those to other databases too."""
+        """For each database a text of all that its keys depend on, keys to other databases included."""
         between: dict[str, list[str]] = defaultdict(list)
         for ends, keys in self._between.items():
             for end in ends:
@@ -114,11 +114,11 @@ class Links:
         return {name: " ".join([self._source(name).state, *between[name]]) for name in self._databases}
 
     def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
-        """The links of these tables with one more, or another; those of its database are looked for anew.
+        """The links with one table added or replaced; the keys of its database are inferred again.
 
         Args:
-            cut: the tables' order.
-            tables: all of them, the new one among them.
+            cut: how the order of tables changes.
+            tables: all tables, the new one included.
         """
         kept = None if self._kept is None else _by_table(*_carried(self._kept, cut), len(tables))
         database = tables[cut.new[0]].database
@@ -147,7 +147,7 @@ class Links:
         return scores
 
     def of(self, table: int) -> Sequence[tuple[int, float]]:
-        """The other tables that a table has key pairs with, ascending, and the best score of each."""
+        """The other tables with which a table has key pairs, ascending, and the best score of each."""
         if self._kept is None or self._tables[table].database == self._but:
             known = self._of(self._tables[table].database).scores
             if table not in known:
@@ -170,7 +170,7 @@ class Links:
         """The columns, as (table, name), of all key pairs that link tables.
 
         Args:
-            databases: those that are looked at; None for all.
+            databases: the databases to look at; None for all.
         """
         wanted = self._databases if databases is None else sorted(databases)
         sources = {database: self._source(database) for database in wanted}
@@ -189,7 +189,7 @@ class Links:
         }
 
     def of_databases(self, tables: Iterable[int]) -> list[int]:
-        """All tables of the databases of these; of a large database those within two steps of them."""
+        """All tables in the databases of these tables; in a large database, only those within two links of them."""
         members = sorted(set(tables))
         found: list[int] = []
         for database in sorted({self._tables[table].database for table in members}):
@@ -208,7 +208,7 @@ class Links:
         return self._sources[database]
 
     def _of(self, database: str) -> _Pairs:
-        """The key pairs of a database; those of the last few stay in memory where scores are kept."""
+        """The key pairs of a database; if scores are kept, those of the last few databases stay in memory."""
         found = self._pairs.get(database)
         if found is None:
             between: dict[Ends, list[KeyPair]] = defaultdict(list)
@@ -222,13 +222,13 @@ class Links:
         return found
 
     def _forget(self, kept: int) -> None:
-        """Let go of the pairs of all databases but those that were read last."""
+        """Drop the pairs of all databases except those that were read last."""
         for database in list(self._pairs)[: max(len(self._pairs) - kept, 0)]:
             self._pairs.pop(database, None)
             self._sources.pop(database, None)
 
     def _around(self, table: int) -> Iterator[tuple[int, Sequence[KeyPair]]]:
-        """The tables that a table has key pairs with, ascending, and the pairs."""
+        """The tables with which a table has key pairs, ascending, and the pairs."""
         pairs = self._of(self._tables[table].database)
         others = set(pairs.linked.get(table, ()))
         others |= {end for ends in self._between if table in ends for end in ends if end != table}
@@ -244,7 +244,7 @@ class Links:
                     yield (table, other), keys
 
     def _given_between_databases(self) -> dict[Ends, list[KeyPair]]:
-        """The keys between tables of two databases: none is inferred there, but users may know some."""
+        """The keys between tables of different databases. None is inferred there, but users may declare some."""
         found: dict[Ends, list[KeyPair]] = defaultdict(list)
         for key in given_keys(self._tables):
             left, right = self._index[key.left_table], self._index[key.right_table]
@@ -254,7 +254,7 @@ class Links:
 
 
 def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
-    """The ids of tables that may connect these: the others of their databases, of large ones those near them."""
+    """The ids of tables that may connect these: all others in their databases; in large databases, those near them."""
     profiles = corpus.profiles
     positions = {profile.id: position for position, profile in enumerate(profiles)}
     found = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
@@ -264,13 +264,13 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
 def _by_table(
     owner: npt.NDArray[Any], others: npt.NDArray[Any], scores: npt.NDArray[Any], count: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Scores as they are kept: where those of each table begin, the other tables, and the scores."""
+    """Scores in the form in which they are saved: the start of each table's scores, the other tables, the scores."""
     starts = np.searchsorted(owner, np.arange(count + 1))
     return {"starts": starts, "others": others.astype(np.int32), "scores": scores.astype(np.float64)}
 
 
 def _carried(kept: Arrays, cut: Cut) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """What stays of scores: the table, the other one, and the score of each, ordered by table."""
+    """The scores that remain: the table, the other table and the score of each, ordered by table."""
     owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
     stay = (cut.positions[owner] >= 0) & (cut.positions[kept["others"]] >= 0)
     return cut.positions[owner[stay]], cut.positions[kept["others"][stay]], kept["scores"][stay]

@@ -1,4 +1,4 @@
-"""What a way to choose tables is: relevance, the problem that is made of it, and the choice."""
+"""The interface of a retrieval method: relevance, the selection problem that is built from it, and the choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagframe.retrieval.question import Question
 if TYPE_CHECKING:
     from tagframe.lm import LM
 
-R = TypeVar("R")  # what is known of all tables: coarse relevance as an array, or evidence
+R = TypeVar("R")  # the relevance of all tables: coarse relevance as an array, or evidence
 P = TypeVar("P")  # a SelectionProblem, or a ColumnProblem
 
 
@@ -25,17 +25,17 @@ class Method(Generic[R, P]):
 
     Attributes:
         name: the value of ``method=``.
-        summary: what it does, to follow the name.
-        relevance: of every table of the corpus to the question; the model is None where none is to be asked.
-        prepare: the problem over some of the tables, from the relevance on; the last arguments are the position of the
-            table that is in the set already, or None, and how many tables are to be had at most, or None.
-        select: the choice, a pure function of the problem and k (None for all that are to be had, or as many as the
-            method finds needed).
-        decomposer: where sub-queries come from; None for a method that looks at none.
-        takes_coarse: whether relevance that was computed elsewhere, shape (n,), may take the place of ``relevance``.
-        asks_model: whether it is made of what a model says, so that a configured one is asked unbidden.
-        says_k: whether ``select`` says how many tables are needed.
-        refines: whether a model's second look may add to the relevance, which is evidence then.
+        summary: what it does, as a phrase after the name.
+        relevance: the relevance of every table of the corpus to the question; its model is None if no model is asked.
+        prepare: builds the problem over some of the tables from the relevance. Its last arguments are the position of
+            the anchor, or None, and the largest number of tables, or None.
+        select: the choice, a pure function of the problem and k. With k None it returns all tables, or as many as the
+            method considers needed.
+        decomposer: the source of sub-queries; None for a method that uses none.
+        takes_coarse: whether relevance from elsewhere, shape (n,), may replace ``relevance``.
+        asks_model: whether the method works with answers of a model, so that it asks the configured model by default.
+        says_k: whether ``select`` decides how many tables are needed.
+        refines: whether a model's second look may add to the relevance, which is an ``Evidence`` then.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Method(Generic[R, P]):
 
     @property
     def may_ask(self) -> bool:
-        """Whether a model has something to say to it."""
+        """Whether the method can use a model."""
         return self.decomposer is not None or self.asks_model
 
     def prepared(
@@ -63,5 +63,5 @@ class Method(Generic[R, P]):
         lm: LM | None = None,
         k: int | None = None,
     ) -> Prepared[P]:
-        """Everything before the choice of up to k tables: relevance, candidates, the problem."""
+        """All steps before the choice of up to k tables: relevance, candidates, and the problem."""
         return self.prepare(index, question, self.relevance(index, question, lm), anchored, k)

@@ -1,8 +1,8 @@
-"""Names of a question that stand in cells: one of the tables that hold a name is needed, as a rule.
+"""Names of a question that occur in cells. As a rule, the question needs one of the tables that hold the name.
 
-A name counts as held by a table whose cells have it, and by one that a key joins to the very column where it stands:
-such a column may be too long for all its values to be known. Where names of a database's tables and columns have its
-words it need be no value, and is taken to be held by all of them.
+A table holds a name if its cells have it, or if a key joins it to the column that has it: a long column's profile may
+lack some values. If the names of a database's tables and columns contain the words of the name, it may not be a value
+at all; then all tables of that database count as holding it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _COMMON = 50
-"""Tables that hold a name beyond which nobody asks for what is joined to them: it tells little, and takes long."""
+"""If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class Held:
     """Which tables hold the names of a question; n tables, h names.
 
     Attributes:
-        names: of the question, as written.
+        names: the names, as written in the question.
         rows: shape (h, n), 1 for each table that holds a name.
-        here: shape (n,), how many names only this table holds in its database, where no name of that database explains
-            them. Tables that hold one as one role, a key column and those that refer to it, share it.
+        here: shape (n,), how many names this table alone holds in its database. Names that table or column names
+            explain do not count. A key column and the columns that refer to it share such a name.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
     Args:
         index: of the corpus.
         hits: the values.
-        named: for words that names of tables or columns have, shape (n,): above 0 where those of a table do.
+        named: for each word in names of tables or columns, shape (n,): above 0 if a name of that table has it.
     """
     names = [hit for hit in hits if hit.is_name]
     rows, here = np.zeros((len(names), len(index.tables))), np.zeros(len(index.tables))
@@ -72,12 +72,15 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
 
 
 def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
-    """Which of some tables hold the values that are no names, as ``jazz``: their rarity, shape (values, len(tables)).
+    """The rarity of values that are not names, such as ``jazz``, in the tables that hold them; 0 in other tables.
 
     Args:
         index: of the corpus.
         hits: the values of a question.
         tables: positions, in order.
+
+    Returns:
+        Shape (values, len(tables)).
     """
     positions = {table: position for position, table in enumerate(tables)}
     rows = []

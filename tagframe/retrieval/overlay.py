@@ -1,7 +1,7 @@
-"""Tables laid over an index: those that are new or have changed are put among tables that are indexed already.
+"""Overlays: new or changed tables are put among tables that are indexed already.
 
-It takes what the new tables take: a frame that a question is anchored at, or what has changed of a lake since its index
-was kept.
+The cost depends on the new tables only: an anchor frame, or the tables of a lake that have changed since its index was
+saved.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Numbers = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Where a row of things is cut open.
+    """How the order of items changes when some are removed and others are added.
 
     Attributes:
-        positions: of each that was there the position that it has now, ascending; -1 for those that go.
-        new: the positions of those that come, ascending.
+        positions: for each old item its new position, ascending; -1 for an item that is removed.
+        new: the positions of the items that are added, ascending.
     """
 
     positions: npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ class Cut:
 
     @classmethod
     def at(cls, position: int, gone: int, new: int, of: int) -> Cut:
-        """A cut at one position of so many things, where some go and some come."""
+        """The change of ``of`` items at one position, where ``gone`` items are removed and ``new`` items are added."""
         positions = np.arange(of, dtype=np.int64)
         positions[position + gone :] += new - gone
         positions[position : position + gone] = -1
@@ -38,7 +38,7 @@ class Cut:
 
     @classmethod
     def between(cls, before: list[bytes], now: list[bytes]) -> Cut:
-        """What makes a row of things another one in which those that are in both have the same order."""
+        """The change from one list of items to another one; the items in both have the same order."""
         position = {thing: number for number, thing in enumerate(now)}
         positions = np.array([position.get(thing, -1) for thing in before], dtype=np.int64)
         is_new = np.ones(len(now), dtype=bool)
@@ -47,15 +47,15 @@ class Cut:
 
     @property
     def count(self) -> int:
-        """How many there are then."""
+        """The number of items after the change."""
         return int((self.positions >= 0).sum()) + len(self.new)
 
     def of_parts(self, widths: Numbers, new: Numbers) -> Cut:
-        """The cut of what these things are made of, such as the columns of tables.
+        """The change of the parts of these items, such as the columns of tables.
 
         Args:
-            widths: how many parts each has that was there.
-            new: how many each has that comes.
+            widths: the number of parts of each old item.
+            new: the number of parts of each added item.
         """
         stay = self.positions >= 0
         now = self.into(widths, new)
@@ -66,7 +66,7 @@ class Cut:
         )
 
     def into(self, values: npt.NDArray[T], new: npt.NDArray[Any]) -> npt.NDArray[T]:
-        """The values with the new ones in place of those that go."""
+        """The values after the change: removed ones left out, new ones put in."""
         stay = self.positions >= 0
         found = np.empty((self.count, *values.shape[1:]), dtype=values.dtype)
         found[self.positions[stay]] = values[stay]
@@ -74,19 +74,19 @@ class Cut:
         return found
 
     def moved(self, positions: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
-        """Which of some positions stay, and where they are then."""
+        """Which of some positions stay, and their new positions."""
         now = self.positions[positions]
         return now >= 0, now[now >= 0]
 
 
 def _runs(starts: Numbers, widths: Numbers) -> npt.NDArray[np.int64]:
-    """The numbers that follow each start, so many of each, one run after the other."""
+    """For each start, a run of so many consecutive numbers; all runs one after another."""
     ends = np.cumsum(widths)
     return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - widths), widths), np.int64)
 
 
 class Beside:
-    """The rows of an array and some more, of which no copy is made: the vectors of a lake are large.
+    """The rows of one array followed by those of another, without a copy: the vectors of a lake are large.
 
     Args:
         first: shape (m, d).
@@ -106,6 +106,6 @@ class Beside:
         return found
 
     def products(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The products of some vectors, shape (q, d), and all rows: shape (q, m + n)."""
+        """The products of some vectors, shape (q, d), with all rows: shape (q, m + n)."""
         found = vectors @ self._first.T
         return np.concatenate([found, vectors @ self._more.T], axis=1) if len(self._more) else np.asarray(found)

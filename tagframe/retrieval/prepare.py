@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 
 CANDIDATES = 20
-"""Tables of highest coarse relevance that the papers' selectors choose from."""
+"""The number of tables of highest coarse relevance among which the papers' selectors choose."""
 
 NEIGHBOURS = 10
-"""Further candidates: tables that are linked to one of those, such as a bridge table that no word names."""
+"""The number of further candidates, linked to one of those, such as a bridge table that no word names."""
 
 LEXICAL_WEIGHT = 0.15
-"""What the best lexical match of a question adds to its cosine in the coarse relevance of the papers' selectors."""
+"""The weight of the lexical score beside the cosine in the coarse relevance of the papers' selectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,8 @@ class Prepared(Generic[P]):
     Attributes:
         tables: positions in the index of the problem's tables, ascending.
         problem: over them.
-        subqueries: that the problem looks at.
-        evidence: where the method gathers it.
+        subqueries: those that the problem uses.
+        evidence: the evidence, if the method gathers any.
     """
 
     tables: tuple[int, ...]
@@ -54,17 +54,17 @@ def by_words(index: RetrievalIndex, question: Question, lm: LM | None = None) ->
 
 
 def by_meaning(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """Cosine of the question and every table, or without an embedder BM25: shape (n,)."""
+    """Cosine of the question and every table; without an embedder, BM25: shape (n,)."""
     return by_words(index, question) if index.embedder is None else index.dense(question.text)
 
 
 def by_both(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """Cosine, and a share of BM25 over that of the best table: shape (n,)."""
+    """Cosine plus a share of BM25 divided by that of the best table: shape (n,)."""
     return both(index, question.text, question.terms)
 
 
 def both(index: RetrievalIndex, text: str, words: Sequence[str]) -> Floats:
-    """As :func:`by_both`, of any text and its terms."""
+    """As :func:`by_both`, for any text and its terms."""
     lexical = index.lexical.scores(words)
     return index.dense(text) + LEXICAL_WEIGHT * lexical / max(float(lexical.max(initial=0.0)), 1e-12)
 
@@ -72,7 +72,7 @@ def both(index: RetrievalIndex, text: str, words: Sequence[str]) -> Floats:
 def all_tables(
     index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
 ) -> Prepared[SelectionProblem]:
-    """The problem of a ranking: every table, and its coarse relevance alone."""
+    """The problem of a ranking: every table, with its coarse relevance only."""
     tables = tuple(range(len(index.tables)))
     return Prepared(tables, SelectionProblem(r=ranking, anchor=anchors(tables, anchored)))
 
@@ -112,9 +112,9 @@ def column_by_column(
 
 
 def candidates(index: RetrievalIndex, ranking: Floats, anchored: int | None, k: int | None = None) -> list[int]:
-    """The tables that a set selector chooses from, ascending: the best ones, their join neighbours, the anchor.
+    """The tables among which a set selector chooses, ascending: the best ones, their join neighbours, the anchor.
 
-    There are always k beside the anchor, where the corpus has so many.
+    There are at least k of them beside the anchor, if the corpus has that many.
     """
     best = best_first(ranking)[: max(CANDIDATES, (k or 0) + (anchored is not None))].tolist()
     if anchored is not None and anchored not in best:
@@ -142,5 +142,5 @@ def column_joins(index: RetrievalIndex, tables: Sequence[int], link_share: float
 
 
 def anchors(tables: Sequence[int], anchored: int | None) -> npt.NDArray[np.bool_]:
-    """Which of the tables is in the set already: shape (n,)."""
+    """Which of the tables is the anchor: shape (n,)."""
     return np.array([table == anchored for table in tables], dtype=bool)

@@ -1,4 +1,4 @@
-"""The waist of retrieval: a question and its candidate tables as arrays, and the tables that a selector chose."""
+"""The central interface of retrieval: a question and its candidate tables as arrays, and a selector's choice."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tagframe.joins.components import spanning_tree
 Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.9
-"""How sure ``k="auto"`` is to give all that is needed, where nothing else is asked for."""
+"""The default confidence of ``k="auto"`` that the tables are complete."""
 
 LINKED = 0.5
-"""The link score from which two tables count as linked."""
+"""Two tables count as linked from this link score on."""
 
 
 class RowKind(IntEnum):
-    """What a row of the fine relevance stands for."""
+    """The kinds of rows of the fine relevance."""
 
     SUBQUERY = 0
-    """A sub-query, against all columns: what the papers' selectors cover."""
+    """A sub-query, against all columns; the papers' selectors cover these."""
     WORD = 1
     """A word of the question, against all columns."""
     ATTRIBUTE = 2
-    """A word of the question, against columns that are no keys."""
+    """A word of the question, against columns that are not keys."""
     NAME = 3
     """A word of the question that is in names of tables and columns."""
     VALUE = 4
@@ -38,9 +38,9 @@ class RowKind(IntEnum):
     HELD = 5
     """A name of the question, against the tables that hold it (:mod:`tagframe.retrieval.names_in_cells`)."""
     TERM = 6
-    """A word of the question that is no name and that no name of a column explains, against those that hold it."""
+    """A word of the question that is not a name and that no column name explains, against the tables that hold it."""
     MEASURE = 7
-    """A measure that the question asks for ("total revenue"), against numbers that are no keys."""
+    """A measure that the question asks for ("total revenue"), against numeric columns that are not keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,13 @@ class Examples:
     """Statements that answered questions like this one, over n tables.
 
     Attributes:
-        tables: shape (e, n), which of the tables each reads.
-        size: shape (e,), how many tables it reads, others too.
-        weight: shape (e,), what it counts.
-        of_size: what is learned of the size of sets counts, in [0, 1]: few statements say little.
-        share: what all that is learned counts, in [0, 1], beside what is known without it.
-        like: how like the question they are, in [0, 1]: by how far questions tell of tables here, how near the nearest
-            one is, and how many there are.
+        tables: shape (e, n), which of the tables each statement reads.
+        size: shape (e,), how many tables it reads, other tables included.
+        weight: shape (e,), its weight.
+        of_size: the weight of learned sizes of sets, in [0, 1]; it is low if there are few statements.
+        share: the weight of everything that was learned, in [0, 1], against the other evidence.
+        like: how similar their questions are to this one, in [0, 1]. It depends on how well questions predict tables in
+            this corpus, how near the nearest question is, and how many there are.
     """
 
     tables: npt.NDArray[np.bool_]
@@ -65,35 +65,35 @@ class Examples:
     like: float = 0.0
 
     def held(self, inside: npt.NDArray[np.bool_]) -> float:
-        """The share of the statements, by what they count, all of whose tables are among some: (n,)."""
+        """The weighted share of the statements whose tables are all in a set; the set is a mask of shape (n,)."""
         return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
 class SelectionProblem:
-    """Which of n tables, all of it arrays; the tables arrive sorted by id, so that ties go to the lower index.
+    """The choice among n tables, as arrays only. Tables are sorted by id, so that ties go to the lower index.
 
-    What is not given is zero (or no rows), so that a selector needs no case of its own for what is not known.
+    What is not given is zero (or has no rows), so that selectors need no special case for unknown values.
 
     Attributes:
         r: shape (n,), the coarse relevance of each table (JAR section 3.1).
         fine: shape (q, n), F: the relevance of each sub-query's best column in each table.
         omega: shape (n, n), symmetric, zero diagonal, in [0, 1]: joinability of the best column pair (JAR section 3.3).
         kind: shape (q,), the :class:`RowKind` of each row of ``fine``.
-        row_weight: shape (q,), how much each row of ``fine`` counts; ones where not given.
+        row_weight: shape (q,), the weight of each row of ``fine``; ones if not given.
         signals: shape (n, s), further signals of each table: :data:`tagframe.retrieval.signals.SIGNALS`.
-        source: shape (n,), a number for the database of each table; zeros where all are of one.
+        source: shape (n,), a number for the database of each table; zeros if there is one database.
         link: shape (n, n), symmetric: the score of the best key pair between two tables.
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
         anchor: shape (n,), True for tables that are in the set already.
-        looked: shape (n,), log-odds that a second look adds to each table being needed.
-        learned: shape (n,), log-odds that statements which were run add to each table being needed.
-        examples: such statements; None where nothing was learned.
-        facts: what is known of the question as a whole, by :data:`tagframe.retrieval.signals.FACTS`.
-        confidence: the chance to hold all that is needed that a set has to reach where k is not given, in (0, 1).
+        looked: shape (n,), what a second look adds to the log-odds that each table is needed.
+        learned: shape (n,), what earlier statements add to the log-odds that each table is needed.
+        examples: such statements; None if nothing was learned.
+        facts: properties of the question as a whole, by :data:`tagframe.retrieval.signals.FACTS`.
+        confidence: the probability, in (0, 1), with which a set has to be complete if k is not given.
 
     Raises:
-        InvalidArgument: for shapes that do not fit, or values that are not finite.
+        InvalidArgument: shapes that do not fit together, or values that are not finite.
     """
 
     r: Floats
@@ -115,7 +115,7 @@ class SelectionProblem:
     def __post_init__(self) -> None:
         n = _floats("r", self.r, ndim=1).size
         q = len(self.fine) if np.size(self.fine) else 0
-        # What is not given takes no room: nothing of a question may be quadratic in the corpus.
+        # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
         square = np.broadcast_to(np.zeros(()), (n, n))
         shapes: dict[str, tuple[Any, Any]] = {
             "r": (self.r, np.zeros(n)),
@@ -144,11 +144,11 @@ class SelectionProblem:
             object.__setattr__(self, name, array)
         signals = _floats("signals", self.signals, ndim=2) if np.size(self.signals) else np.zeros((n, 0))
         if len(signals) != n:
-            raise InvalidArgument(f"signals has {len(signals)} rows; one is needed for each of the {n} tables")
+            raise InvalidArgument(f"signals has {len(signals)} rows; it needs one for each of the {n} tables")
         object.__setattr__(self, "signals", signals)
 
     def wanted(self, k: int | None) -> int:
-        """How many tables there are to choose: ``k``, the anchors not counted, or fewer where there are fewer.
+        """How many tables to choose: ``k``, the anchors not counted, or fewer if there are fewer.
 
         Args:
             k: None for all.
@@ -179,11 +179,11 @@ class Selection:
         indices: the chosen tables in order of choice, the anchors not among them.
         edges: pairs (i, j), i < j, that connect the chosen tables and the anchors: a forest.
         objective: the value of what the selector maximises.
-        score: shape (len(indices),), what the choice of each table was worth.
-        contributions: what of ``score`` came from each signal, each of shape (len(indices),).
-        probability: shape (n,), the chance that each table is needed; None for selectors without one.
-        note: what the caller should be told ("stopped at the time limit"), or "".
-        confidence: the chance that the chosen tables hold all that is needed; None for selectors without one.
+        score: shape (len(indices),), the value of choosing each table.
+        contributions: the part of ``score`` that each signal gave, each of shape (len(indices),).
+        probability: shape (n,), the probability that each table is needed; None if the selector has none.
+        note: a message for the caller ("stopped at the time limit"), or "".
+        confidence: the probability that the chosen tables are complete; None if the selector has none.
     """
 
     indices: tuple[int, ...]
@@ -230,13 +230,14 @@ def forest_weights(
     """The maximum spanning forests of many sets of one size, all at once (Prim).
 
     Args:
-        weights: shape (n, n), symmetric, none negative.
+        weights: shape (n, n), symmetric, not negative.
         sets: shape (m, t), a set of t tables in each row.
-        least: of an edge that is counted; 0 for all of positive weight. A maximum spanning forest has as many edges of
-            a weight or more as a spanning forest of those edges alone.
+        least: the smallest weight of an edge that is counted; 0 counts all edges of positive weight. (A maximum
+            spanning forest has as many such edges as a spanning forest of those edges only.)
 
     Returns:
-        The weight of each set's forest over pairs of positive weight, and the number of its edges: shape (m,) each.
+        The weight of each set's forest over pairs of positive weight, and the number of its edges that are counted:
+        shape (m,) each.
     """
     m, t = sets.shape
     total, edges = np.zeros(m), np.zeros(m, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A question, cut into words once: everything that retrieval reads of it."""
+"""A question, split into words once, with everything that retrieval reads from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tagframe.errors import EmptyQuestion
 from tagframe.retrieval.words import STOP_WORDS, Word, terms_of, words_in
 
 LONGEST = 10_000
-"""Characters of a question that are read. Beyond it is a document, not a question; what is left out is said."""
+"""The number of characters of a question that are read. If some are left out, the result's note says so."""
 
 _QUOTED = re.compile(r"""["“”]([^"“”]+)["“”]|(?<!\w)['‘]([^'’]+)['’](?!\w)|`([^`]+)`""")
 _SIGN = re.compile(r"[^\w\s]")
@@ -22,7 +22,7 @@ _TAILED = re.compile(r"[^\W_]['’]$")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _CONTRACTED = re.compile(r"n['’]t$")
 _TAIL = 3
-"""Letters from which what follows an apostrophe is a word: the Brien of O'Brien, not the s of a possessive."""
+"""The fewest letters after an apostrophe that are a word: the Brien of O'Brien, but not the s of a possessive."""
 _LINKS = frozenset({"of", "for"})
 _BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "their"})
 _AGGREGATES = frozenset(
@@ -31,15 +31,15 @@ _AGGREGATES = frozenset(
 _AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings".split()
 _AFTER_HOW = {"much": "total amount", "long": "duration", "old": "age", "tall": "height", "heavy": "weight"}
 MEANT = dict.fromkeys([*_AMOUNTS, "total"], "total amount") | _AFTER_HOW
-"""What numbers are called, as a rule, that are asked for by words which are seldom names of columns."""
+"""Words for measures that are seldom names of columns, with the names that such columns usually have."""
 _MEASURES = frozenset(_AMOUNTS) | frozenset(
     "profit profits price prices cost costs salary salaries wage wages duration weight height age".split()
 )
-"""What is a number wherever it is asked for."""
+"""Words that always mean a number."""
 _ON = _BETWEEN | _LINKS | {"and"}
 _PER = frozenset({"per", "by"})
 _COUNTS = frozenset({"number", "count"})
-"""What is counted is no column."""
+"""A thing that is counted is not a column."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Question:
     Attributes:
         text: as asked, the first :data:`LONGEST` characters.
         subqueries: concepts and ``concept:attribute`` pairs (JAR section 3.1).
-        quoted: what stands in quotation marks: values, as a rule.
-        origin: who took the question apart: "rules", a "model", or they were "given".
+        quoted: the texts in quotation marks; usually values.
+        origin: the source of the sub-queries: "rules", a "model", or "given" by the caller.
     """
 
     text: str
@@ -60,10 +60,10 @@ class Question:
 
     @classmethod
     def of(cls, text: str) -> Question:
-        """A question taken apart by rules.
+        """A question with sub-queries by rules.
 
-        A sub-query is a run of words that are no stop words. Where two runs are joined by "of", "for" or a
-        possessive, the first is an attribute of the second: ``concept:attribute``.
+        A sub-query is a run of words without stop words. If "of", "for" or a possessive joins two runs, one is an
+        attribute of the other: ``concept:attribute``.
 
         Raises:
             EmptyQuestion: the text has no words.
@@ -80,17 +80,17 @@ class Question:
         return cls(read, _taken_apart(read, words), quoted)
 
     def with_subqueries(self, subqueries: Iterable[str], origin: Literal["model", "given"]) -> Question:
-        """The same question with the sub-queries of a model, or of the caller."""
+        """The same question with sub-queries from a model or the caller."""
         return Question(self.text, tuple(subqueries), self.quoted, origin)
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """All words as written, a possessive or a contraction included."""
+        """All words as written, with possessive endings and contractions."""
         return words_in(self.text)
 
     @cached_property
     def terms(self) -> tuple[str, ...]:
-        """The stems of the words that are no stop words, identifiers among them split, in order; some come twice."""
+        """The stems of the words except stop words, with identifiers split, in order; a stem may occur twice."""
         return tuple(terms_of(word.text for word in self.words))
 
     @cached_property
@@ -100,7 +100,7 @@ class Question:
 
     @cached_property
     def content(self) -> tuple[Word, ...]:
-        """The words that are no stop words, without the endings that follow an apostrophe: those that have vectors."""
+        """The words except stop words, without the endings that follow an apostrophe. These words have vectors."""
         found = []
         for word in self.words:
             start, is_tail = word.start, bool(_TAILED.search(self.text, max(word.start - 2, 0), word.start))
@@ -112,9 +112,9 @@ class Question:
 
     @cached_property
     def measures(self) -> tuple[str, ...]:
-        """What of it is to be added up or compared.
+        """The measures in the question: what it adds up or compares.
 
-        The noun of a run of words that such a word stands before, or that is always one, and what "how" asks for.
+        A measure is the noun after a word such as "total", a word that always means a number, or the word after "how".
 
         >>> Question.of("Total revenue per artist with the highest average unit price?").measures
         ('revenue', 'price')
@@ -145,7 +145,7 @@ class Question:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The sub-queries that say more than the question's own words: not those by rules."""
+        """The sub-queries that add to the question's own words; those made by rules do not."""
         return () if self.origin == "rules" else self.subqueries
 
 
@@ -188,7 +188,7 @@ def _taken_apart(text: str, words: Sequence[Word]) -> tuple[str, ...]:
 
 
 def _compounds(text: str, words: Sequence[Word]) -> list[Word]:
-    """The words, those that a hyphen joins as one."""
+    """The words; words with a hyphen between them are one."""
     found: list[Word] = []
     for word in words:
         if found and text[found[-1].end : word.start] == "-":
@@ -199,7 +199,7 @@ def _compounds(text: str, words: Sequence[Word]) -> list[Word]:
 
 
 def _link(between: Sequence[str]) -> str:
-    """What joins two runs: "of" (or a word like it, articles aside), "'s", or nothing."""
+    """The link between two runs of words: "of" (or a similar word, articles aside), "'s", or nothing."""
     words = [word for word in between if word not in _BETWEEN]
     if words == ["'s"]:
         return "'s"

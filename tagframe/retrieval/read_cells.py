@@ -1,9 +1,9 @@
-"""Names of a question that no profile knows, looked for in the cells themselves.
+"""Looks in the cells themselves for names of a question that no profile has.
 
-A profile holds all values of a small column as they are, and some of those of a large one: that ``Iron Maiden`` is in
-``Iron Maiden Live``, that ``Björk`` is meant by ``Bjork`` and ``MAIER, ANNA`` by ``Anna Maier``, or that the last of a
-hundred thousand names is there, is not in it. So before it is said that nothing fits a question, the short texts of the
-likeliest tables are read, and kept in memory as long as their corpus.
+A profile holds all values of a small column as they are, but only some values of a large one. It does not show that
+``Iron Maiden Live`` contains ``Iron Maiden``, that ``Bjork`` means ``Björk``, that ``Anna Maier`` means ``MAIER,
+ANNA``, or that a column has the last of a hundred thousand names. So before retrieval reports that nothing fits a
+question, it reads the short texts of the likeliest tables. They stay in memory as long as their corpus.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
 MOST_CELLS = 1_000_000
-"""Cells that are read for one corpus at most, those of the likeliest tables first."""
+"""The most cells that are read for one corpus; those of the likeliest tables first."""
 LONGEST = 200
-"""Characters of a cell that may be a name, or hold one; in longer texts every name is, sooner or later."""
+"""The most characters of a cell that is searched for names; a long text contains some name by chance."""
 _SHORT = 3
-"""Letters of a name below which it is a whole cell, or none: ``US`` is no part of ``Leave Us Leap``."""
+"""A name of fewer letters must be the whole cell: ``US`` is not found in ``Leave Us Leap``."""
 _BETWEEN = re.compile(r"[\s&.,'’/-]+\Z")
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
-"""Letters that Unicode takes for no other letter with a sign."""
+"""Letters that Unicode does not decompose into a letter and a sign."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,8 @@ class _Column:
     Attributes:
         position: of the column in its table.
         cells: as stored.
-        text: of all of them, folded, a line each.
-        starts: of each line.
+        text: all cells, folded (see :func:`folded`), one line each.
+        starts: the position in ``text`` where each line starts.
     """
 
     position: int
@@ -62,7 +62,7 @@ class _Column:
     starts: Sequence[int]
 
     def cells_with(self, words: Sequence[str], *, whole: bool) -> list[str]:
-        """The first two cells that have these words beside each other in any order; ``whole``: and nothing else."""
+        """The first two cells that have these words side by side, in any order; with ``whole``, and no other words."""
         wanted, count, found = sorted(words), len(words), list[str]()
         rarest = max(words, key=len)
         start = self.text.find(rarest)
@@ -81,7 +81,7 @@ _read = weakref.WeakKeyDictionary()
 
 
 def with_names_read(corpus: Corpus, index: RetrievalIndex, question: Question, found: Evidence) -> Evidence:
-    """The evidence, with names that are in cells after all where nothing else seems to fit the question."""
+    """The evidence; if nothing seems to fit the question, cells are read for its names."""
     weights = shipped_weights()
     if not is_knowable(found.facts) or weights.fit(found.facts) >= UNFIT:
         return found
@@ -92,15 +92,15 @@ def with_names_read(corpus: Corpus, index: RetrievalIndex, question: Question, f
 def read_hits(
     corpus: Corpus, index: RetrievalIndex, question: Question, known: Sequence[ValueHit], order: Iterable[int]
 ) -> list[ValueHit]:
-    """The values of a question with the names that are found in cells; nothing where there are none.
+    """The values of a question, with the names that are found by reading cells; empty if none is found.
 
-    A word that one table alone has in its cells, and no name of a column, is one too, though it is written small.
+    A word in lower case is a name too, if the cells of only one table have it and no column name does.
 
     Args:
         corpus: of the index.
         index: its tables.
         question: as asked.
-        known: its values that profiles know.
+        known: the values of the question that are in profiles.
         order: positions of tables, the likeliest first.
     """
     small = [
@@ -119,7 +119,7 @@ def _may_be_name(hit: ValueHit) -> bool:
 
 
 def names_of(question: Question) -> list[str]:
-    """Runs of words that are written as names and codes are, the longest first where one is inside another.
+    """Runs of words that are written like names or codes; a longer run comes before the runs inside it.
 
     >>> names_of(Question.of("Which songs of Os Paralamas Do Sucesso did Peacock's customers buy?"))
     ['Os Paralamas Do Sucesso', 'Peacock']
@@ -141,7 +141,7 @@ def names_of(question: Question) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """A text in small letters without the signs on them.
+    """A text in lower case without diacritics.
 
     >>> folded("Antônio Łódź STRASSE Bjørn")
     'antonio lodz strasse bjorn'
@@ -157,7 +157,7 @@ def _words(text: str) -> list[str]:
 
 
 def _hits(run: str, columns: dict[int, tuple[_Column, ...]]) -> list[ValueHit]:
-    """A name, or those that a comma parts, or all of its words, first name and last in columns of their own."""
+    """The hits of a name as a whole, of its parts between commas, or of all its words in separate columns."""
     found = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
     if found is not None:
         return [found]
@@ -183,7 +183,7 @@ def _hit(name: str, columns: dict[int, tuple[_Column, ...]], *, whole: bool) -> 
 
 
 def _columns(corpus: Corpus, index: RetrievalIndex, order: Iterable[int]) -> dict[int, tuple[_Column, ...]]:
-    """The texts of tables, by position: as many as may be read."""
+    """The texts of tables, by position, up to the limit of cells."""
     kept, left = _read.setdefault(corpus, {}), MOST_CELLS
     found: dict[int, tuple[_Column, ...]] = {}
     for table in order:

@@ -1,4 +1,4 @@
-"""Why a table was chosen, in words."""
+"""The reasons why a table was chosen, as short texts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
     held = [hit for hit in hits if table in hit.tables]
     for hit, (column, words) in zip(held, cells_of(hits, table, index.tables[table]), strict=True):
         here = [other for other in hit.tables if index.database[other] == index.database[table]]
-        # Of a column of many values a sample is known.
-        alone = ", which no other table is known to hold" if hit.is_name and here == [table] else ""
-        meant = "" if hit.text in (words, words[1:-1]) else f", which has {hit.text!r}"
+        # "found", since only a sample of a large column's values is known
+        alone = ", found in no other table" if hit.is_name and here == [table] else ""
+        meant = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
         found.append(f"{words!r} is in {column}{meant}{alone}")
     return found[:_MOST]
 

@@ -1,6 +1,6 @@
-"""A model's second look: it reads the best candidates once, and says which tables the query needs.
+"""A model's second look: a model reads the best candidates once, and says which tables the query needs.
 
-What it says is evidence beside all other, not a verdict: it adds to the log-odds of a table, by one weight.
+Its answer is one piece of evidence, not a verdict: by one weight, it adds to the log-odds of a table.
 """
 
 from __future__ import annotations
@@ -23,59 +23,59 @@ if TYPE_CHECKING:
     from tagframe.lm import LM, Prompt
 
 CANDIDATES = 200
-"""Tables that the model reads at most, where they are as narrow and as likely."""
+"""The most tables that the model reads, if they are narrow and likely enough."""
 
 AT_LEAST = 25
-"""Tables that it reads, however wide or unlikely they are."""
+"""The model reads so many tables, however wide or unlikely they are."""
 
 CHARACTERS = 24_000
-"""Of the tables' lines, some 10,000 tokens: beyond it no further table is shown. The best 50 tables of two warehouses
-that nobody fitted on have all that a question needs for 92 and 74 % of the questions; of FIBEN they have it for 41 %,
-and as many as this holds have it for 99 %."""
+"""The most characters of table descriptions in a prompt: about 10,000 tokens. The best 50 tables are complete for 92
+and 74 % of the questions of two warehouses that were not used for fitting, and for 41 % of FIBEN's; as many of FIBEN's
+tables as fit here are complete for 99 %."""
 
 HOPELESS = -10.0
-"""The log-odds, against the likeliest table, of one that is not shown beside others. Of the gold tables of Spider,
-BIRD, FIBEN and Spider 2, one in a thousand is below -9."""
+"""A table with lower log-odds against the likeliest one is not shown. Of the gold tables of Spider, BIRD, FIBEN and
+Spider 2, one in a thousand is below -9."""
 
 COLUMNS = 40
-"""Columns of a wide table that it is shown: those nearest to the question in meaning, and keys."""
+"""The number of columns of a wide table that are shown: those nearest to the question in meaning, and keys."""
 
 LEVELS = ((COLUMNS, COLUMNS), (COLUMNS, 8), (12, 4), (4, 0))
-"""How much a table is shown of: its columns, and of how many of them samples and descriptions; the first that fits."""
+"""How much of a table is shown: columns, and columns with samples and descriptions; the first pair that fits."""
 
 SHARE = 16
-"""A table may take that part of the characters that are left."""
+"""One table may take one in so many of the remaining characters."""
 
 WEIGHT = 8.0
-"""What being called needed adds to the log-odds of a table, and being passed over takes away; ``tag_bench refine``
-prints how little hangs on it."""
+"""Added to the log-odds of a table that the model calls needed, and subtracted if it passes the table over. The exact
+value matters little, as ``tag_bench refine`` shows."""
 
 MAYBE = -2.0
-"""What being called possible adds: of 46 tables that were so called, 6 were in the gold SQL; of those needed 99 %, of
-those passed over .2 %."""
+"""Added to the log-odds of a table that the model calls possible. Of 46 such tables, 6 were in the gold SQL; of the
+needed ones 99 %, of those passed over .2 %."""
 
 UNSEEN = -8.0
-"""What not being shown adds: of 7,110 such tables, 22 were in the gold SQL, and 18 of these where the model missed
-something. A model that read fifty tables and chose is not to be overruled by a table that it did not see."""
+"""Added to the log-odds of a table that was not shown. Of 7,110 such tables, 22 were in the gold SQL; in 18 of these
+cases the model said that something was missing. A table that the model did not see must not overrule its choice."""
 
 OF_JOINS = 6
-"""Of the tables' characters joins may take that part beside them."""
+"""Joins may take one in so many of the tables' characters in addition."""
 
 OVERLOOKED = 0.13
-"""The chance that the model did not call all needed that is: so for 11 of 83 recorded choices where it missed nothing.
-What it overlooked may be among the tables that would be given without it."""
+"""The probability that the model overlooked a needed table: true of 11 of 83 recorded choices that missed nothing. The
+overlooked table may be among those that are chosen without a second look."""
 
 MISSING = 0.93
-"""The chance that something is not there which the model misses, and that was not found: 12 of 12 such choices."""
+"""The probability that a table which the model misses, and which was not found, does not exist: 12 of 12 cases."""
 
 FOUND_FOR_MISSING = 8
-"""Tables that are looked up for each one that the model misses: of 18 gold tables that recorded descriptions tell of,
-17 are among the best 5, and all among the best 8."""
+"""The number of tables that are looked up for each missing one. Recorded descriptions were about 18 gold tables: 17 are
+among the best 5, and all among the best 8."""
 
 _NEEDED = 20
-"""Tables that a query may need: a model that calls more needed has not chosen. FIBEN's queries need up to 11."""
+"""The most tables that a query may need: a model that names more has not chosen. FIBEN's queries need up to 11."""
 _MISSED = 3
-"""Missing tables that are looked for at most."""
+"""The most missing tables that are looked up."""
 _SAMPLES = 3
 _CHARACTERS = 40
 _SAID = 200
@@ -93,12 +93,12 @@ _BLOCK = re.compile(r"^```\w*\s*(.*?)\s*```$", re.DOTALL)
 
 @dataclass(frozen=True)
 class Choice:
-    """What the model said.
+    """The model's answer.
 
     Attributes:
         needed: ids of tables that the query needs.
         maybe: ids of tables that it might need.
-        missing: descriptions of tables that it needs and was not shown.
+        missing: descriptions of tables that the query needs and that were not shown.
     """
 
     needed: tuple[str, ...]
@@ -106,25 +106,25 @@ class Choice:
     missing: tuple[str, ...] = ()
 
     def log_odds(self, shown: Sequence[str], weight: float = WEIGHT) -> Floats:
-        """What the choice says of each table that was shown: shape (len(shown),).
+        """The change of the log-odds of each table that was shown: shape (len(shown),).
 
         Args:
             shown: ids.
-            weight: added for what is needed, and taken away for what is neither needed nor might be; a quarter of it is
-                taken away for what might be.
+            weight: added for a needed table, and subtracted for one that is neither needed nor possible; a quarter of
+                it is subtracted for a possible one.
         """
         said = dict.fromkeys(self.maybe, MAYBE * weight / WEIGHT) | dict.fromkeys(self.needed, weight)
         return np.array([said.get(table, -weight) for table in shown])
 
 
 def parse_choice(text: str, shown: Sequence[str]) -> Choice:
-    """A model's answer, strictly: of tables only ids that it was given.
+    """Parse a model's answer strictly: it may only name ids that it was given.
 
     >>> parse_choice('{"needed": ["music.singer"], "maybe": [], "missing": ["concerts"]}', ["music.singer"])
     Choice(needed=('music.singer',), maybe=(), missing=('concerts',))
 
     Raises:
-        AnswerRejected: anything else; the reason is made to be shown to the model.
+        AnswerRejected: anything else; the message can be shown to the model.
     """
     body = text.strip()
     block = _BLOCK.match(body)
@@ -139,7 +139,7 @@ def parse_choice(text: str, shown: Sequence[str]) -> Choice:
         listed = answer.get(part, [])
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
             raise AnswerRejected(f'"{part}" is a list of texts, got {listed!r:.120}')
-    # Where ids differ in case alone, each is called as it is written.
+    # If ids differ only in case, each must be written exactly.
     known = {table.casefold(): table for table in shown} | {table: table for table in shown}
 
     def ids(part: str) -> tuple[str, ...]:
@@ -159,9 +159,9 @@ def parse_choice(text: str, shown: Sequence[str]) -> Choice:
 def second_look(
     index: RetrievalIndex, question: Question, candidates: Sequence[int], lm: LM
 ) -> tuple[Floats, dict[str, float], str]:
-    """Have a model read the candidates; where it misses tables, look for those and have it read once more.
+    """Have a model read the candidates. If it misses tables, look them up and have it read once more.
 
-    A call that fails leaves everything as it is, with a warning.
+    If the call fails, nothing changes, with a warning.
 
     Args:
         index: of the corpus.
@@ -170,9 +170,9 @@ def second_look(
         lm: the model.
 
     Returns:
-        The log-odds to be added to every table of the corpus, shape (n,), zeros where the call failed; the chances that
-        the model overlooked something and that something is missing, as facts of the question, none where it failed;
-        and what there is to say of it.
+        What to add to the log-odds of every table of the corpus, shape (n,), zeros if the call failed; the
+        probabilities that the model overlooked a table and that a table is missing, as facts of the question, empty if
+        the call failed; and a note for the user.
     """
     asked = _ask(index, question, candidates, lm, "chosen without it")
     if asked is None:
@@ -182,21 +182,20 @@ def second_look(
     said[shown] = _of_shown(index, choice, shown)
     missed = [table for text in choice.missing for table in lookup(index, text) if table not in shown]
     if further := list(dict.fromkeys(missed)):
-        # What was chosen is read again beside what is new, and as much of the rest as the prompt holds.
+        # The model reads the chosen tables again beside the new ones, and as many others as fit into the prompt.
         kept = [table for table in shown if index.tables[table].id in (*choice.needed, *choice.maybe)]
         rest = [table for table in shown if table not in kept]
-        again = _ask(index, question, [*kept, *further, *rest], lm, "chosen by what it said first")
+        again = _ask(index, question, [*kept, *further, *rest], lm, "chosen by its first answer")
         if again is not None:
             choice, shown = again
-            possible = np.minimum(said[shown], MAYBE)  # what was chosen once, and is passed over beside what is new
+            possible = np.minimum(said[shown], MAYBE)  # chosen at first, but passed over beside the new tables
             said[shown] = np.maximum(_of_shown(index, choice, shown), possible)
-    told = f"a model called {', '.join(choice.needed) or 'none'} needed of {len(shown)} tables"
-    return said, open_chances(choice), f"{told}; it misses {'; '.join(choice.missing)}" if choice.missing else told
+    told = f"the model chose {', '.join(choice.needed) or 'none'} of {len(shown)} tables"
+    return said, open_chances(choice), f"{told}; missing: {'; '.join(choice.missing)}" if choice.missing else told
 
 
 def open_chances(choice: Choice) -> dict[str, float]:
-    """The chances that a choice leaves open, as facts of the question: that all needed is not called so, or is not
-    there."""
+    """Facts of the question: the probabilities that a needed table was overlooked, and that one does not exist."""
     return {"overlooked": OVERLOOKED, **({"missing": MISSING} if choice.missing else {})}
 
 
@@ -205,7 +204,7 @@ def _of_shown(index: RetrievalIndex, choice: Choice, shown: Sequence[int]) -> Fl
 
 
 def lookup(index: RetrievalIndex, description: str) -> list[int]:
-    """The tables that a description fits best, by meaning and by words; none for one without words."""
+    """The tables that fit a description best, by meaning and by words; none if it has no words."""
     try:
         asked = Question.of(description)
     except EmptyQuestion:
@@ -220,20 +219,20 @@ def lookup(index: RetrievalIndex, description: str) -> list[int]:
 def _ask(
     index: RetrievalIndex, question: Question, candidates: Sequence[int], lm: LM, otherwise: str
 ) -> tuple[Choice, list[int]] | None:
-    """What the model chose, and of which tables; None, with a warning, where it gave no usable answer."""
+    """The model's choice, and the tables that it was shown; None, with a warning, if it gave no usable answer."""
     prompt, shown = refine_prompt(index, question, candidates)
     ids = [index.tables[table].id for table in shown]
     completion = lm.complete([prompt], accept=lambda text: parse_choice(text, ids))[0]
     if completion.value is None:
-        warn(f"the second look failed, so that tables are {otherwise}: {completion.error}")
+        warn(f"the second look failed; the tables were {otherwise}: {completion.error}")
         return None
     return completion.value, shown
 
 
 def refine_prompt(index: RetrievalIndex, question: Question, candidates: Sequence[int]) -> tuple[Prompt, list[int]]:
-    """The prompt: candidate tables, the best first, how they join, the question; and the tables that it holds.
+    """The prompt (candidate tables, the best first, their joins, and the question), and the tables that it holds.
 
-    Each may take a share of what is left, so that wide tables are shown in part.
+    Each table may take a share of the space that is left, so that wide tables are shown in part.
     """
     from tagframe.lm import Message, Prompt
 
@@ -262,7 +261,7 @@ def refine_prompt(index: RetrievalIndex, question: Question, candidates: Sequenc
 
 
 def _joins(index: RetrievalIndex, shown: Sequence[int], columns: Collection[tuple[str, str]]) -> list[str]:
-    """Lines of the likeliest way to join each two of the tables, if by columns that are shown; the likeliest first."""
+    """A line for the likeliest join of each two tables, if its columns are shown; the likeliest first."""
     joins: dict[frozenset[str], str] = {}
     left = CHARACTERS // OF_JOINS
     for key in sorted(index.links.keys(list(shown)), key=lambda key: -key.score):
@@ -278,18 +277,18 @@ def _joins(index: RetrievalIndex, shown: Sequence[int], columns: Collection[tupl
 
 
 def _line(value: Any) -> str:
-    """A line of JSON in which no text can close what it stands in, nor look like the end of a turn."""
+    """A line of JSON in which no text can close the fence around it, or look like the end of a turn."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_question: int) -> list[ColumnProfile]:
-    """The columns of a table that a model is shown, in their order: all that it may see, or of many some.
+    """The columns of a table that a model is shown, in their order: all that it may see, or some if there are many.
 
     Args:
-        profile: of the table.
+        profile: the table.
         relevance: of its columns to the question and its sub-queries: shape (q, columns).
         most: how many are shown.
-        by_question: how many of them are chosen by the question before any key is.
+        by_question: how many of them are chosen by the question, before keys are.
     """
     columns = [column for column in profile.columns if column.for_models]
     if len(columns) <= most:
@@ -304,14 +303,14 @@ def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_ques
 
 
 def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, detailed: int) -> Mapping[str, Any]:
-    """A table as the model is shown it.
+    """A table as it is shown to the model.
 
     Args:
         index: of the corpus.
         table: its position.
         relevance: of its columns to the question and its sub-queries: shape (q, columns).
-        most: columns that are shown.
-        detailed: columns of which samples and descriptions are.
+        most: how many columns are shown.
+        detailed: how many of them are shown with samples and descriptions.
     """
     profile, family = index.tables[table], index.families[table]
     columns = nearest_columns(profile, relevance, most, most * 3 // 4)
@@ -341,7 +340,7 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
 
 
 def guess(prompt: Prompt) -> str:
-    """An answer such as a model would give, for quotes: a few of the candidates, or what is no prompt of ours."""
+    """A typical answer, for quotes: a few of the candidates; for other prompts, a sub-query."""
     if str(prompt.messages[0].content) != _TASK:
         return "<sub_c>a concept:its attribute</sub_c><FIN></FIN>"
     ids = re.findall(r'^\{"table": ("(?:[^"\\]|\\.)*")', str(prompt.messages[-1].content), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""``retrieve_tables``: a question and a corpus in, the tables that answer it together out."""
+"""``retrieve_tables``: finds the tables of a corpus that answer a question together."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from tagframe.lm import LM, Quote
 
 DEFAULT_K = 5
-"""How many tables are given by the methods that cannot say it themselves."""
+"""The number of tables that a method returns if k is not given and the method cannot choose k."""
 
 
 class RetrieveOptions(SearchSettings, total=False):
-    """The keywords that :func:`retrieve_tables` has in common with its doors on a corpus and a frame."""
+    """The keywords that :func:`retrieve_tables` shares with the methods of that name on a corpus and a frame."""
 
     k: int | Literal["auto"] | None
     method: str | None
@@ -109,38 +109,37 @@ def retrieve_tables(
 
     Args:
         question: in plain language.
-        corpus: what to search; the configured corpus where None.
-        k: how many tables, the anchor not counted; all of them where the corpus has fewer. "auto" (or None) lets the
-            method "auto" say how many the question needs: the fewest that are surely enough all; the other methods
-            then give five.
+        corpus: the corpus to search; the configured corpus if None.
+        k: how many tables, the anchor not counted; all tables if the corpus has fewer. With "auto" (or None) the method
+            "auto" returns the smallest set that is complete with the probability ``confidence``; all other methods
+            return five tables.
         method: "auto" (a fitted posterior over sets of tables, the default), "greedy" (iterative join-aware
             retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the program itself, on a
             solver), "murre" (hops of retrieving and rewriting), "crush" (tables that cover an imagined schema), or a
             baseline that ranks tables one by one: "dense" (cosine of embeddings), "lexical" (BM25), "hybrid" (their
             sum).
         anchor: id of a table that is in the set already; the join plan starts from its rows.
-        decomposition: the question's sub-queries (``concept:attribute``) where they are known; for "crush" the tables
-            of an imagined schema (``table(column, column)``). Otherwise rules take the question apart, or a language
-            model does.
-        coarse: relevance of tables by id, from a scorer of your own, in place of the embedder's; for all methods but
-            "auto" and "murre". Tables that it does not name have 0.
-        confidence: the chance to hold *all* that is needed that the tables of ``k="auto"`` have to reach; 0.9 where
-            None. ``found.confidence`` says what they reach.
-        refine: a model's second look, for the method "auto": it reads the best candidates in one call, and says which
-            are needed and what is missing; that is looked for, and the model asked once more. What it says counts
-            beside the rest.
-        decompose: whether the configured model takes the question apart. No model is asked but for this, for
-            ``refine``, and for the methods that are made of a model's words ("murre", "crush").
-        quote: what the model's part would cost instead, sending nothing.
+        decomposition: the question's sub-queries (``concept:attribute``), if you know them; for "crush", the tables of
+            an imagined schema (``table(column, column)``). If None, rules or a language model decompose the question.
+        coarse: relevance of tables by id, from your own scorer, instead of the embedder's. Tables that it does not name
+            have 0. All methods take it except "auto" and "murre".
+        confidence: for ``k="auto"``, the probability with which the tables must be complete; 0.9 if None.
+            ``found.confidence`` is the probability that they reach.
+        refine: for the method "auto": a model takes a second look. It reads the best candidates in one call, and says
+            which are needed and what is missing. Missing tables are searched for, and the model is asked once more. Its
+            answer is added to the other evidence.
+        decompose: whether the configured model decomposes the question. A model is asked only for this, for
+            ``refine``, and by the methods that work with a model's answers ("murre", "crush").
+        quote: return the cost of the model calls instead; nothing is sent.
         **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
-        InvalidArgument: no such keyword; an unknown method, a k below 1, a confidence that is no chance, or
-            ``coarse``, a confidence or a second look for a method that takes none.
-        NotConfigured: no corpus is given or configured; a second look or a quote, and no model for it.
-        TableNotFound: the corpus has no such anchor, or lacks a table that ``coarse`` names.
+        InvalidArgument: an unknown keyword or method, a k below 1, a confidence that is not between 0 and 1, or an
+            argument that the method does not take (``coarse``, ``confidence``, ``refine``).
+        NotConfigured: no corpus is given or configured; or ``refine`` or ``quote`` needs a model and none is set.
+        TableNotFound: the corpus does not have the anchor, or a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
     """
     if isinstance(question, Corpus):
@@ -170,7 +169,7 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
     quoting = None if model is None else QuotingLM(get_lm("retrieve"), guess)
     with contextlib.suppress(QuoteEnds), quoted_embeddings() as embedded:
         search(lm=quoting)
-    if embedded:  # vectors that a provider would be asked for: what else would be asked is known without them
+    if embedded:  # a provider would compute vectors; the other requests are found without them
         with contextlib.suppress(QuoteEnds):
             search(lm=quoting, by_words=True)
     quote = Quote() if quoting is None else quoting.quote
@@ -198,10 +197,10 @@ def _retrieved(
     size = _size(k, chosen)
     _check_confidence(confidence, chosen)
     if refine and not chosen.refines:
-        raise InvalidArgument(f"method {chosen.name!r} takes no second look: refine= is for 'auto'")
+        raise InvalidArgument(f"method {chosen.name!r} has no second look; refine= is for method 'auto'")
     asked = Question.of(question)
     if not corpus.profiles:
-        raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
+        raise EmptyCorpus("there is no table to search: the corpus or its catalogue is empty")
     embedder = None if by_words else get_embedder()
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
@@ -251,9 +250,9 @@ def _retrieved(
     if size is None and selection.confidence is not None and selection.confidence < problem.confidence:
         notes += _what_helps(index, prepared.tables, statements)
     if size is not None and size > available:
-        notes.append(f"k={size}, and there are {available} tables to choose from: these are all of them")
+        notes.append(f"k={size}, but there are only {available} tables to choose from: all are returned")
     if unprofiled := len(corpus.unprofiled):
-        notes.append(f"a first look: {unprofiled} of {len(corpus)} tables are known by name; corpus.whole() knows more")
+        notes.append(f"{unprofiled} of {len(corpus)} tables are known by name only; corpus.whole() reads the rest")
     if len(question) > len(asked.text):
         notes.append(f"only the first {len(asked.text):,} of {len(question):,} characters of the question were read")
     anchor_id = None if anchored is None else index.tables[anchored].id
@@ -262,19 +261,19 @@ def _retrieved(
 
 
 def _what_helps(index: RetrievalIndex, tables: Sequence[int], statements: Sequence[Statement]) -> list[str]:
-    """What a person can do where names are all that is known."""
+    """What a user can add if only names are known of the tables."""
     if index.has_rows.any():
         return []
     found = [index.tables[table] for table in tables]
     described = any(table.description or any(column.description for column in table.columns) for table in found)
     lacking = {"descriptions": "describe"} if not described else {}
-    lacking |= {"queries known": "learn"} if not statements else {}
-    helps = " and ".join(f"corpus.{door}" for door in reversed(lacking.values()))
-    return [f"no rows, {', '.join(f'no {what}' for what in lacking)}: {helps}"] if lacking else []
+    lacking |= {"known queries": "learn"} if not statements else {}
+    helps = " or ".join(f"corpus.{door}" for door in reversed(lacking.values()))
+    return [f"no rows, {', '.join(f'no {what}' for what in lacking)}: {helps} would help"] if lacking else []
 
 
 def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, anchor: str | None) -> tuple[TableHit, ...]:
-    """Each table together with those that it is one of, which are stacked when they are merged."""
+    """Each table together with its twins, which are stacked when they are merged."""
     taken = {id for hit in hits for id in (hit.id, *hit.parts)} | {anchor}
     found = []
     for hit in hits:
@@ -282,7 +281,7 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
         new = () if anchor in parts else tuple(part for part in parts if part not in taken)
         if new:
             taken.update(new)
-            said = f"stacked with {' and '.join(new)}, of the same columns"
+            said = f"stacked with {' and '.join(new)} (same columns)"
             hit = replace(hit, parts=tuple(sorted((hit.id, *new))), reasons=(*hit.reasons, said))
         found.append(hit)
     return tuple(found)
@@ -297,7 +296,7 @@ def _refined(
     anchored: int | None,
     k: int | None,
 ) -> tuple[Prepared[Any], str]:
-    """The problem with what a model says of the best candidates, and what there is to say of that."""
+    """The problem with a model's opinion of the best candidates, and a note on that."""
     from tagframe.retrieval.refine import AT_LEAST, CANDIDATES, HOPELESS, second_look
 
     wide = method.prepare(index, question, found, anchored, CANDIDATES)
@@ -313,7 +312,7 @@ def _refined(
 def with_learned(
     found: Evidence, index: RetrievalIndex, question: Question, statements: Sequence[Statement], vectors: VectorStore
 ) -> Evidence:
-    """The evidence with what statements say that were run: of a question that a person has answered, what he said."""
+    """The evidence with that of earlier statements. If a person has corrected this very question, only that counts."""
     looked = told(index, statements, question)
     if looked is not None:
         return replace(found, looked=looked)
@@ -340,15 +339,15 @@ def _check_confidence(confidence: object, method: Method[Any, Any]) -> None:
     if confidence is None:
         return
     if not method.says_k:
-        raise InvalidArgument(f"method {method.name!r} does not know how sure it is: confidence= is for 'auto'")
+        raise InvalidArgument(f"method {method.name!r} computes no confidence; confidence= is for method 'auto'")
     is_number = isinstance(confidence, (int, float, np.number)) and not isinstance(confidence, bool)
     if not is_number or not 0 < float(confidence) < 1:  # type: ignore[arg-type]
-        raise InvalidArgument(f"confidence is a chance between 0 and 1, as 0.9; got {confidence!r}")
+        raise InvalidArgument(f"confidence is a probability between 0 and 1, such as 0.9; got {confidence!r}")
 
 
 def _taken_apart(question: Question, given: Sequence[str] | None, lm: LM | None, method: Method[Any, Any]) -> Question:
     if isinstance(given, str):
-        raise InvalidArgument(f"decomposition is a list of sub-queries; got the text {given!r}, say [{given!r}]")
+        raise InvalidArgument(f"decomposition is a list of sub-queries, such as [{given!r}]; got the text {given!r}")
     if method.decomposer is None:
         return question
     if given is not None:
@@ -359,11 +358,11 @@ def _taken_apart(question: Question, given: Sequence[str] | None, lm: LM | None,
 def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: Method[Any, Any]) -> Floats:
     if not method.takes_coarse:
         others = [other.name for other in METHODS.values() if other.takes_coarse]
-        raise InvalidArgument(f"method {method.name!r} has no place for coarse=; {', '.join(others)} have")
+        raise InvalidArgument(f"method {method.name!r} does not take coarse=; these methods do: {', '.join(others)}")
     position = {table.id: number for number, table in enumerate(index.tables)}
     relevance = np.zeros(len(position))
     for table, value in given.items():
         if table not in position:
-            raise TableNotFound(f"coarse names {table!r}, no table in {did_you_mean(str(table), position)}")
+            raise TableNotFound(f"coarse= names no table {table!r} in {did_you_mean(str(table), position)}")
         relevance[position[table]] = value
     return relevance

@@ -1,4 +1,4 @@
-"""What retrieval gives back: tables with reasons, and how they join."""
+"""The result of retrieval: tables with reasons, and how they join."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tagframe.retrieval.role_hints import role_hints
 from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
-"""The chance to be needed below which a table is called doubtful."""
+"""A table with a lower probability is doubtful."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,12 @@ class TableHit:
 
     Attributes:
         id: ``database.table``.
-        score: what choosing it was worth to the selector; comparable within one result only.
-        reasons: why it was chosen, in words.
-        probability: the chance that the question needs it, where the method gives one.
-        parts: the ids of all tables of which it is the first, where they are one table in pieces; they are stacked when
-            they are merged.
-        cells: words of the question that are in its cells: (column, words). If one cell has more it is all of it; if
-            several have, the words are between dots.
+        score: its score in the selector; comparable within one result only.
+        reasons: why it was chosen, as short texts.
+        probability: the probability that the question needs it; None if the method gives none.
+        parts: if it is the first piece of a table in pieces, the ids of all pieces; a merge stacks them.
+        cells: words of the question that are in its cells: (column, words). A cell with more words is given in full; if
+            there are several such cells, the words are between dots.
     """
 
     id: str
@@ -54,25 +53,25 @@ class TableHit:
 
     @property
     def label(self) -> str:
-        """The id; of a table in pieces what their ids share, as ``web.events_* (366 tables)``."""
+        """The id; for a table in pieces, the common part of their ids: ``web.events_* (366 tables)``."""
         return f"{shared_name(self.parts)} ({len(self.parts)} tables)" if self.parts else self.id
 
     @property
     def doubtful(self) -> bool:
-        """Whether it is more likely that the question does not need it: it is there to make the set complete."""
+        """Whether the question probably does not need it; it was added so that the set is likely complete."""
         return self.probability is not None and self.probability < DOUBTFUL
 
     def needed(self) -> TableHit:
-        """The same as one that its user wants."""
+        """The same table with a probability of 1, as the user wants it."""
         return self if self.probability is None else replace(self, probability=1.0)
 
     def without(self, gone: Collection[str]) -> TableHit | None:
-        """What is left of it without tables of these ids."""
+        """The same without tables of these ids; None if no piece is left."""
         left = tuple(id for id in self.parts or (self.id,) if id not in gone)
         return replace(self, id=left[0], parts=left if len(left) > 1 else ()) if left else None
 
     def without_cells_of(self, columns: Collection[str]) -> TableHit:
-        """Without the words that are in cells of these columns, and the reasons that they were."""
+        """The same without words in cells of these columns, and without the reasons that quote them."""
         gone = [(column, words) for column, words in self.cells if column in columns]
         if not gone:
             return self
@@ -85,7 +84,7 @@ class TableHit:
 
 
 class _HitsNow:
-    """The tables of a result; of columns that were hidden since, reasons do not say what their cells hold."""
+    """The tables of a result. Reasons do not quote cells of columns that were hidden after the search."""
 
     def __get__(self, found: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
         hits: tuple[TableHit, ...] = found.__dict__["tables"]
@@ -109,12 +108,12 @@ class RetrievedTables(Public):
 
     Attributes:
         question: as asked.
-        tables: the anchor is not among them.
-        corpus: what was searched, the anchor among it.
+        tables: the tables, without the anchor.
+        corpus: the corpus that was searched; it contains the anchor.
         anchor: id of the table whose rows the join plan starts from, or None.
         method: the selector that chose them.
-        note: what else there is to say ("the corpus has 3 tables only"), or "".
-        confidence: the chance that the tables hold all that the question needs, where the method gives one.
+        note: a remark on the result as a whole ("4 tables, 98% likely enough (next candidate: 2%)"), or "".
+        confidence: the probability that the tables are all that the question needs; None if the method gives none.
     """
 
     question: str
@@ -127,20 +126,20 @@ class RetrievedTables(Public):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the tables, the anchor first where there is one."""
+        """The ids of the tables; the anchor comes first, if there is one."""
         found = [hit.id for hit in self.tables]
         return found if self.anchor is None else [self.anchor, *found]
 
     def _members(self) -> list[str]:
-        """The ids of all tables, pieces of one too, the anchor first."""
+        """The ids of all tables, with every piece of a table in pieces; the anchor first."""
         found = [id for hit in self.tables for id in hit.parts or (hit.id,)]
         return found if self.anchor is None else [self.anchor, *found]
 
     @property
     def join_plan(self) -> JoinPlan:
-        """How the tables are joined; a table that no word asked for may be in it where the others need it as a bridge.
+        """How the tables are joined. It may contain further tables that are needed as bridges.
 
-        What was hidden since the tables were found is hidden in it.
+        Columns that were hidden after the search are hidden in it too.
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -172,9 +171,9 @@ class RetrievedTables(Public):
 
     @property
     def plans(self) -> list[JoinPlan]:
-        """The join plan alone; where there is none, those of each part that connects.
+        """The join plan, as a list of one. If there is none, one plan for each group of tables that connects.
 
-        Where one database has all tables that are likely needed, databases are such parts: none is joined to another.
+        If one database has all tables that are likely needed, tables of different databases are not joined.
         """
         likely = {self._database(hit.id) for hit in self.tables if not hit.doubtful}
         if len(likely) != 1 or likely == {self._database(id) for id in self.ids}:
@@ -191,7 +190,7 @@ class RetrievedTables(Public):
         return self.corpus.profile(id).database
 
     def _connected(self, *, apart: bool) -> Iterator[RetrievedTables]:
-        """The parts of two tables or more that keys connect; databases ``apart`` or not."""
+        """The groups of two tables or more that keys connect; with ``apart``, each within one database."""
         schemas: dict[str, list[str]] = {}
         for id in self.ids:
             schemas.setdefault(self._database(id) if apart else "", []).append(id)
@@ -224,18 +223,19 @@ class RetrievedTables(Public):
 
         Args:
             plan: how to join them, instead of :attr:`join_plan`.
-            on: key pairs to join on, where they should be others: ``"orders.buyer = customers.id"``, ``"day"``, … as
-                for :func:`tagframe.merge`.
-            stack: whether tables of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one. Where None they
-                are, with a warning if the anchor is one of them, or ``on`` names one.
+            on: key pairs to join on, instead of the plan's: ``"orders.buyer = customers.id"``, ``"day"``, … as for
+                :func:`tagframe.merge`.
+            stack: whether tables of one shape, such as ``sales_2023`` and ``sales_2024``, are joined as one. If None,
+                they are; a warning follows if the anchor is one of them, or ``on`` names one.
             how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
-                :func:`tagframe.merging.run_plan`. A table of which one row a key is joined is needed.
+                :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed.
 
         Raises:
             NotConnected: no key pairs connect the tables.
             FanOut: a step would repeat rows of the table that the plan starts from.
-            InvalidArgument, TableNotFound, ColumnNotFound: an argument is not understood, or is not of these tables.
-            SourceNotFound: the corpus knows the schema of a table only, or its file is gone.
+            InvalidArgument, TableNotFound, ColumnNotFound: an argument is invalid, or does not name one of these
+                tables or their columns.
+            SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
         if plan is not None and on is not None:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
@@ -260,7 +260,7 @@ class RetrievedTables(Public):
         return frame
 
     def without(self, *tables: str) -> RetrievedTables:
-        """Leave out some tables, by id or name; the name of one piece stands for a table in pieces.
+        """Leave out some tables, by id or name. Of a table in pieces, only the named pieces are left out.
 
         Raises:
             TableNotFound: a table is not among these.
@@ -277,7 +277,7 @@ class RetrievedTables(Public):
         return self._by_hand([hit for one in self.tables if (hit := one.without(gone)) is not None])
 
     def only(self, *tables: str) -> RetrievedTables:
-        """Keep only some of the tables, by id or name; all of them count as needed then.
+        """Keep only some of the tables, by id or name. They all count as needed.
 
         Raises:
             TableNotFound: a table is not among these.
@@ -288,7 +288,7 @@ class RetrievedTables(Public):
         return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
 
     def add(self, *tables: str) -> RetrievedTables:
-        """Add tables of the corpus, by id or name; they count as needed, also if they are here already.
+        """Add tables of the corpus, by id or name. They count as needed, even if they are in the result already.
 
         Raises:
             TableNotFound: the corpus has no such table.
@@ -299,7 +299,7 @@ class RetrievedTables(Public):
         return self._by_hand([*known, *new])
 
     def _member(self, table: str) -> str:
-        """The id of one of the tables, or of a piece of one, in any case."""
+        """The id of one of the tables, or of a piece, by its id or name; letter case does not matter."""
         profiles = [self.corpus.profile(id) for hit in self.tables for id in hit.parts or (hit.id,)]
         wanted = table.casefold()
         for names in ([profile.id for profile in profiles], [profile.name for profile in profiles]):
@@ -310,11 +310,11 @@ class RetrievedTables(Public):
 
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
         if not hits and self.anchor is None:
-            raise InvalidArgument(f"no table would be left of {', '.join(self.ids)}")
+            raise InvalidArgument(f"no table would be left; the result has {', '.join(self.ids)}")
         return replace(self, tables=tuple(hits), note="the tables were chosen by hand", confidence=None)
 
     def correct(self, tables: Sequence[str]) -> None:
-        """Say which tables the question needs. The same question then gives those, and others learn from it.
+        """Say which tables the question needs. The same question then returns these; other questions learn from it.
 
         Args:
             tables: ids, or bare names.
@@ -327,12 +327,12 @@ class RetrievedTables(Public):
 
         ids = [tables] if isinstance(tables, str) else list(tables) if isinstance(tables, Iterable) else []
         if not ids:
-            raise InvalidArgument(f"correct(tables=[…]) names the tables that the question needs; got {tables!r}")
+            raise InvalidArgument(f"correct(tables=[…]) takes the tables that the question needs; got {tables!r}")
         needed = tuple(sorted({self.corpus.profile(id).id for id in ids}))
         tell(self.corpus, [Statement(needed, question=self.question.strip(), by="user", runs={"": 1})])
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each table, best first: id, score, probability (NaN where there is none), reasons (a list)."""
+        """One row for each table, best first: id, score, probability (NaN if there is none), reasons (a list)."""
         return pd.DataFrame(
             {
                 "id": [hit.id for hit in self.tables],
@@ -376,11 +376,11 @@ class RetrievedTables(Public):
     @overload
     def __getitem__(self, position: slice) -> tuple[TableHit, ...]: ...
     def __getitem__(self, position: int | str | slice) -> TableHit | tuple[TableHit, ...]:
-        """A table by its position, or by its id or bare name, in any case; or several by their positions.
+        """A table by its position, id or bare name (letter case does not matter), or a slice of tables.
 
         Raises:
             IndexError: there are fewer tables.
-            TableNotFound: none, or several, of that name.
+            TableNotFound: no table, or more than one, has that name.
         """
         if not isinstance(position, str):
             return self.tables[position]
@@ -388,7 +388,7 @@ class RetrievedTables(Public):
         return next(hit for hit in self.tables if id in (hit.id, *hit.parts))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Locks do not pickle; the join plan goes along where it is known.
+        # Locks do not pickle; the join plan is pickled if it was made.
         kept = {*(one.name for one in fields(self)), "_plan_then"}
         return {name: value for name, value in self.__dict__.items() if name in kept} | {"tables": self.tables}
 

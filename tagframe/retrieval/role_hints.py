@@ -1,6 +1,6 @@
 """Which of two keys to one table is meant: home or away team, winner or loser.
 
-The columns of such keys differ by a role word. Where one of these words is used, its key is preferred.
+The columns of such keys differ by a role word. If a question uses one of these words, its key is preferred.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
 
 HINT = 3.0
-"""What a role word adds to a key, in log odds."""
+"""A role word adds this to the log odds of its key."""
 
 _SAME_ROLE = tuple(
     frozenset(group.split())
@@ -59,14 +59,14 @@ def _meanings(word: str) -> frozenset[str]:
 
 
 def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, float]:
-    """What words (of a question, a caption, a column that is wanted) say for one of several keys to one column.
+    """Evidence from words (of a question, a caption, a column name) for one of several keys to the same column.
 
     Args:
-        keys: key pairs; only those that share both tables and the referenced column are weighed against each other.
+        keys: key pairs; only those that share both tables and the referenced column are compared with each other.
         words: lower or upper case, in any order.
 
     Returns:
-        Log odds for the keys that are spoken for, for ``plan_joins(…, role_hints=…)``.
+        Log odds for the keys that the words support, for ``plan_joins(…, role_hints=…)``.
 
     >>> keys = [KeyPair("g.match", (f"{side}_team_id",), "g.team", ("id",)) for side in ("home", "away")]
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}

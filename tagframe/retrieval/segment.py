@@ -1,7 +1,7 @@
-"""Names whose words run together ("HASLASTTRADEDVALUE"), taken apart with the embedding model's own vocabulary.
+"""Splits names without separators ("HASLASTTRADEDVALUE") into words of the embedding model's own vocabulary.
 
-A name without a seam is one word to BM25 and nonsense to an embedding model. The cheapest way to write it as known
-words is found by dynamic programming; common words and few words are cheap.
+Such a name is one word to BM25 and nonsense to an embedding model. Dynamic programming finds the cheapest way to write
+it in known words; common words and few words are cheap.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 
 SHORTEST = 8
-"""Letters of a word that may be several: shorter ones are taken as they are."""
+"""Words with fewer letters are not split."""
 
 _LEADING = frozenset({"has", "is", "non", "new", "max", "min", "num", "per", "sub", "top", "tax", "net", "zip"})
 _INNER = frozenset({"of", "to", "by", "in", "on", "or", "at", "and", "for", "the", "per", "non", "is", "has", "tax"})
 _CLOSING = frozenset({"id", "key", "tax", "day", "fee", "num", "sum", "per"})
-"""Short words that a name may begin with, have within, and end with; others are the ends of longer words."""
+"""Short words with which a name may begin, which it may contain, and with which it may end. Other short words are
+usually the ends of longer words."""
 _SHORT = _LEADING | _INNER | _CLOSING
 _LONGEST = 24
 _PER_WORD = 1.0
@@ -30,7 +31,7 @@ _LETTERS = re.compile(r"[a-z]+\Z")
 
 
 class Segmenter:
-    """Takes run-together words apart.
+    """Splits words that are written together.
 
     Args:
         ranked: known words, the most common first: the vocabulary of a tokenizer.
@@ -52,7 +53,7 @@ class Segmenter:
         }
 
     def words(self, word: str) -> list[str]:
-        """The words that a word is made of; itself where it is known, short, or made of anything unknown."""
+        """The words in a word; the word itself if it is known, short, or has an unknown part."""
         if len(word) < SHORTEST or self._knows(word):
             return [word]
         if word not in self._apart:
@@ -83,7 +84,7 @@ class Segmenter:
         return word in self._cost or (word.endswith("s") and word[:-1] in self._cost)
 
     def name(self, name: str) -> str:
-        """A name with its words apart; as it is where nothing runs together."""
+        """A name with its words separated; unchanged if there is nothing to split."""
         words = identifier_words(name)
         apart = [piece for word in words for piece in self.words(word)]
         return " ".join(apart) if len(apart) > len(words) else name
@@ -95,7 +96,7 @@ def _may_stand(piece: str, start: int, is_last: bool) -> bool:
 
 
 def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tuple[TableProfile, ...]:
-    """The tables under names with their words apart; the ids stay, and tables whose names do are the same objects."""
+    """The tables under names that are split into words. The ids stay; tables whose names stay are the same objects."""
     apart = {name: segmenter.name(name) for name in {name for table in tables for name in _names(table)}}
     return tuple(
         replace(
@@ -115,11 +116,11 @@ def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tu
 
 
 class WordsApart:
-    """Tables under names with their words apart: each made when it is asked for, and not kept.
+    """Tables under names that are split into words; each is made when it is needed, and not kept.
 
     Args:
-        tables: under their own names.
-        ranked: gives the known words, the most common first, when they are needed.
+        tables: the tables under their own names.
+        ranked: returns the known words, the most common first; it is called when they are needed.
 
     Attributes:
         own: the tables under their own names.
@@ -133,13 +134,13 @@ class WordsApart:
         return Segmenter(self._ranked())
 
     def of(self, tables: Sequence[TableProfile]) -> WordsApart:
-        """Other tables, by the same known words."""
+        """The same for other tables, with the same known words."""
         found = WordsApart(tables, self._ranked)
         found.__dict__["_segmenter"] = self._segmenter
         return found
 
     def whole(self) -> tuple[TableProfile, ...]:
-        """All of them."""
+        """All tables."""
         return with_words_apart(self.own, self._segmenter)
 
     def __getitem__(self, position: int) -> TableProfile:

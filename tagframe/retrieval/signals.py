@@ -1,4 +1,4 @@
-"""What speaks for a table, for one question: the signals of the default method, and the rows that its sets cover."""
+"""The evidence for each table and one question: the signals of the default method, and the rows that its sets cover."""
 
 from __future__ import annotations
 
@@ -55,76 +55,76 @@ SIGNALS = (
 
 ====================  ================================================================================================
 dense                 cosine of question and table
-lexical               BM25, over that of the best table
+lexical               BM25, divided by that of the best table
 column                cosine of the question and the best column
 words                 mean over the question's words of the cosine with the best column
-attributes            the same over columns that are no keys
-name, name_share      rarity of the words of the table's name that the question has, and their share of the name
+attributes            the same over columns that are not keys
+name, name_share      rarity of the words in the table's name that the question has, and their share of the name
 column_name           the product of both for the best column
-attribute_name        the same over columns that are no keys
+attribute_name        the same over columns that are not keys
 value, plain_value    rarity of names found in cells, and of other words found there
-only_value            names that no other table's cells have and no column's or table's name explains
-only_here             the same within the table's database; shared by tables that hold a name as one role
+only_value            names that are in no other table's cells and that no column or table name explains
+only_here             the same within the table's database; shared by tables that hold a name in the same role
 neighbour             link score × (dense + lexical) of the best other table
-neighbour_alone       the same in a corpus of one database, where no other signal tells which tables belong together
+neighbour_alone       the same in a corpus of one database, where no other signal shows which tables belong together
 database              dense + lexical of the best table of the database
 database_top3         the sum of the three best
-said                  BM25 of the descriptions alone, over that of the best table
-database_lexical      BM25 of the different words of the whole database, over that of the best database
-database_words        as words, of the best column in the whole database; so database_attributes
-named                 what the names have of the question's words, over what all names have together
-database_named        the same of the whole database
+said                  BM25 of the descriptions only, divided by that of the best table
+database_lexical      BM25 of the distinct words of the whole database, divided by that of the best database
+database_words        as words, for the best column of the whole database; database_attributes likewise
+named                 rarity of the question's words in the names, divided by that in all names of the corpus
+database_named        the same for the whole database
 words_apart           mean over the question's words of how far the cosine stands out from that of the other tables
-dense_apart           how far ``dense`` stands out, in standard deviations over the corpus; so lexical_apart
-width                 log of the table's columns: the best of many is near to any word; so database_width
-database_apart        how far database_words stands out among databases of its width; words that one database alone
-                      comes near to count most
+dense_apart           how far ``dense`` stands out, in standard deviations over the corpus; lexical_apart likewise
+width                 log of the number of columns: one of many columns is near to any word; database_width likewise
+database_apart        how far database_words stands out among databases of its width; a word counts most if it is near
+                      to one database only
 ====================  ================================================================================================
 
-What is measured in shares, ranks and standard deviations means the same in a corpus of ten tables and of ten thousand.
+Shares, ranks and standard deviations mean the same in a corpus of ten tables as in one of ten thousand.
 """
 
 _STANDING_OUT = ("dense_apart", "lexical_apart", "words_apart", "named", "database_named")
 
 FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT, "held", "unseen", "bare")
-"""What is known of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; of the
-database of the best ``database_words`` that value, the cosine of the word that it covers least, and the share of the
-question's words that it has in names or cells; the number of the question's words; the best table's value of the
-signals that say how far it stands out; the names of the question that stand in cells, each by its rarity; the share of
-tables of which no row is known; and the same where all are of one large database."""
+"""Properties of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; for the
+database with the best ``database_words``, that value, the cosine of the word that it covers least, and the share of the
+question's words in its names or cells; the number of the question's words; the best table's values of the signals for
+how far it stands out; the total rarity of the question's names in cells; the share of tables without a known row; and
+the same if all tables are in one large database."""
 
-_LARGE = 15  # tables: more than sets are made of
+_LARGE = 15  # tables: more than the pool from which sets are made
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
-"""What the rarity of a value of several words counts more."""
+"""Factor for the rarity of a value of several words."""
 
 _SELDOM_NAMED = 2.0
-"""What a cosine counts more of a measure that columns are seldom called by, as revenue: half as near is near enough."""
+"""Factor for the cosine of a measure such as revenue, whose name columns seldom have: half as near is near enough."""
 
 _FEW_WIDTHS = 1.0
-"""What draws to 0 what is learned of widths from a few databases, or from such of one width."""
+"""Regularisation of the effect of width, if there are few databases, or if all have one width."""
 
 _APART = (-4.0, 8.0)
-"""How many standard deviations are told apart at most."""
+"""Values are clipped at so many standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of every table of the corpus for one question.
+    """The evidence for every table of the corpus and one question.
 
     Attributes:
         signals: shape (n, len(SIGNALS)).
         rows: shape (q, n), what a set has to cover.
         kind: shape (q,), the :class:`~tagframe.retrieval.problem.RowKind` of each row.
         weight: shape (q,), of each row.
-        label: what each row stands for.
-        values: found in cells.
+        label: the word or sub-query behind each row.
+        values: values of the question that were found in cells.
         facts: by the names of :data:`FACTS`.
-        looked: shape (n,), the log-odds that a model's second look adds (:mod:`tagframe.retrieval.refine`); nothing
-            where there was none.
-        known: what was learned from statements; None where nothing was.
-        vector: of the question, where that is looked at.
+        looked: shape (n,), the log-odds that a model's second look adds (:mod:`tagframe.retrieval.refine`); None
+            without a second look.
+        known: what was learned from statements; None if nothing was.
+        vector: of the question, if it is needed.
     """
 
     signals: Floats
@@ -140,12 +140,12 @@ class Evidence:
 
 
 def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit] | None = None) -> Evidence:
-    """The evidence for every table of the corpus; sub-queries that say more are covered like the question's words.
+    """The evidence for every table; sets also have to cover sub-queries that add to the question's words.
 
     Args:
         index: of the corpus.
         question: as asked.
-        values: of it that are in cells; those that profiles know where None.
+        values: values of the question that are in cells; if None, those that profiles have.
     """
     count = len(index.tables)
     relevance = calibrated(index.relevance(question), index.embedder)
@@ -203,7 +203,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
         (RowKind.VALUE, value_rows, [hit.text for hit in hits]),
         (RowKind.HELD, names.rows, names.names),
     ]
-    # A word's rows are means over words, a name's are shares of all that the corpus' names have of the question.
+    # Rows of words are means over words; rows of names are shares of the total over all names of the corpus.
     each = float(max(len(words), 1))
     scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most}
     evidence = Evidence(
@@ -220,13 +220,13 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
 def facts_of(
     index: RetrievalIndex, question: Question, evidence: Evidence, among: npt.NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
-    """What is known of a question as a whole, by the names of :data:`FACTS`.
+    """The properties of a question as a whole, by the names of :data:`FACTS`.
 
     Args:
         index: of the corpus.
         question: as asked.
-        evidence: of it.
-        among: shape (n,), the tables that there are; None for all of them.
+        evidence: for the question.
+        among: shape (n,), a mask: compute them as if only these tables existed; None for all tables.
     """
     there = np.ones(len(index.tables), dtype=bool) if among is None else among
     rows = np.where(there, evidence.rows, 0.0)
@@ -254,14 +254,14 @@ def facts_of(
 
 
 def _rarity(hit: ValueHit, there: npt.NDArray[np.bool_]) -> float:
-    """As that of the value, of the tables that there are: 0 where none of them holds it."""
+    """The rarity of a value among some tables; 0 if none of them holds it."""
     tables = int(there[list(hit.tables)].sum())
     return (_MULTIWORD if " " in hit.text else 1.0) * rarity_of(tables) if tables else 0.0
 
 
 def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, tables: Sequence[int]) -> dict[str, Any]:
-    """What sets of some tables have to cover: ``fine``, ``kind`` and ``row_weight`` of a
-    :class:`~tagframe.retrieval.problem.SelectionProblem`, with the rows that are made for few tables only."""
+    """The rows that sets of some tables have to cover: ``fine``, ``kind`` and ``row_weight`` of a
+    :class:`~tagframe.retrieval.problem.SelectionProblem`. Some kinds of rows are made for few tables only."""
     measured = scaled(index.measured(question, tables), index.embedder)
     for row, word in zip(measured, question.measures, strict=False):  # none without an embedder
         if word.lower() in MEANT:
@@ -286,7 +286,7 @@ def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Flo
 
 
 def _mean(rows: Floats) -> Floats:
-    """The mean over words; zeros where there are none."""
+    """The mean over words; zeros if there are none."""
     return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
 
 
@@ -303,11 +303,11 @@ def _apart(values: Floats, least: float = 1e-6) -> Floats:
 
 
 def _beyond_width(index: RetrievalIndex, database_words: Floats, database_width: Floats) -> Floats:
-    """What each table's database covers of the words beyond what databases of its width do: shape (n,).
+    """How much better each table's database covers the words than databases of its width do: shape (n,).
 
-    The nearest of many columns is nearer than that of few, whatever is asked. What a database's width leads to expect
-    (least squares over the databases of the corpus, word by word) is taken off, and a word counts by the square of how
-    far the best database is beyond that.
+    The nearest of many columns is nearer than the nearest of few, whatever the question. So the value that a database's
+    width predicts (least squares over the databases of the corpus, word by word) is subtracted. The weight of a word is
+    the square of the best database's remainder.
     """
     _, first = np.unique(index.database, return_index=True)
     if not len(database_words) or len(first) < 2:
@@ -321,7 +321,7 @@ def _beyond_width(index: RetrievalIndex, database_words: Floats, database_width:
 
 
 def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, list[str]]:
-    """For each word that names have: its rarity × its share of the best name of each table with it."""
+    """For each word in names: its rarity × its share of the best name of each table that has it."""
     rows, labels = [], []
     for word in stems:
         if word in index.vocabulary.rarity:
@@ -344,7 +344,7 @@ def _by_database(index: RetrievalIndex, together: Floats) -> tuple[Floats, Float
 
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
-    """What the most relevant tables lend to those that they are linked to."""
+    """The relevance that tables get from the most relevant tables to which they are linked."""
     found = np.zeros(len(together))
     for table in best_first(together)[:_NEIGHBOURS_OF].tolist():
         for other, score in index.links.of(table):
@@ -353,7 +353,7 @@ def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
 
 
 def near_duplicates(index: RetrievalIndex, tables: Sequence[int]) -> Floats:
-    """How alike the names of the tables' columns are (Jaccard): shape (n, n), symmetric, zero diagonal."""
+    """How similar the tables' sets of column names are (Jaccard): shape (n, n), symmetric, zero diagonal."""
     held = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
     alike = np.zeros((len(tables), len(tables)))
     for i, mine in enumerate(held):

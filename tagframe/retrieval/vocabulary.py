@@ -22,22 +22,22 @@ from tagframe.retrieval.words import terms
 Numbers = npt.NDArray[np.int64]
 
 _LINE = 12
-"""Different words of a description that stand for the name in full; of a page each counts less."""
+"""Up to so many different words of a description count in full for the name; in a longer one, each counts less."""
 
 
 class Vocabulary:
-    """The words of table and column names, each with its rarity in (0, 1]: 1 where one table of all has it.
+    """The words of table and column names, each with its rarity in (0, 1]: 1 if a single table has it.
 
-    Where a user says what a name means, the words of that stand for the name too.
+    If a user describes a name, the words of the description count for the name too.
 
     Args:
         tables: of the corpus.
-        kept: what :meth:`arrays` gave of the same tables, in place of them.
+        kept: a result of :meth:`arrays` for the same tables, instead of the tables.
 
     Attributes:
         rarity: by word.
-        names: of tables.
-        columns: of columns, table after table.
+        names: the words of table names.
+        columns: the words of column names, table after table.
     """
 
     def __init__(self, tables: Sequence[TableProfile], *, kept: Arrays | None = None) -> None:
@@ -54,14 +54,14 @@ class Vocabulary:
         self._put(list(names.words), names.of_tables, names.of_columns, owner, len(tables))
 
     def _put(self, words: Sequence[str], names: _Held, columns: _Held, owner: Numbers, count: int) -> None:
-        """Take which words are where; a word that is nowhere is not there.
+        """Store which words are in which names; words that are in no name are left out.
 
         Args:
             words: by number.
-            names: where they are in names of tables.
-            columns: where they are in those of columns.
-            owner: shape (columns,), the table of each.
-            count: how many tables there are.
+            names: their places in table names.
+            columns: their places in column names.
+            owner: shape (columns,), the table of each column.
+            count: the number of tables.
         """
         having = np.concatenate([names.words, columns.words]) * max(count, 1)
         once = np.unique(having + np.concatenate([names.positions, owner[columns.positions]]))
@@ -75,7 +75,7 @@ class Vocabulary:
         self.rarity = dict(zip(words, rarity.tolist(), strict=True))
 
     def arrays(self) -> dict[str, Any]:
-        """The words and where they stand, to be kept."""
+        """The words and their places, to be saved."""
         found = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
         parts = {"names": self.names, "columns": self.columns}
         return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _KEPT}
@@ -83,13 +83,13 @@ class Vocabulary:
     def laid_over(
         self, named: Sequence[TableProfile], tables: Cut, columns: Cut, widths: npt.NDArray[np.int64]
     ) -> Vocabulary:
-        """The words with those of other tables, as if it were made of all that are there then.
+        """The vocabulary with changed tables, equal to one that is made from scratch.
 
         Args:
-            named: those that come, under their readable names.
-            tables: their order.
-            columns: their order.
-            widths: how many columns each table has then.
+            named: the tables that are added, under their readable names.
+            tables: how the order of tables changes.
+            columns: how the order of columns changes.
+            widths: the number of columns of each table after the change.
         """
         names = _Names(named, self.rarity)
         made = Vocabulary(())
@@ -103,21 +103,21 @@ class Vocabulary:
         return made
 
     def explains(self, text: str) -> bool:
-        """Whether names have all the words of a text, which then need be no value."""
+        """Whether names have all words of a text; then the text may not be a value."""
         words = terms(text)
         return bool(words) and all(word in self.rarity for word in words)
 
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """Words by number, the position of the name that each is in, and whether it is of the name itself."""
+    """Words by number, the position of the name of each, and whether the word is in the name itself."""
 
     words: Numbers
     positions: Numbers
     own: npt.NDArray[np.bool_]
 
     def beside(self, other: _Held, positions: Numbers) -> _Held:
-        """With those of other names, whose positions are these."""
+        """The same with the words of further names at these positions."""
         return _Held(
             np.concatenate([self.words, other.words]),
             np.concatenate([self.positions, positions[other.positions]]),
@@ -126,21 +126,21 @@ class _Held:
 
 
 class _Names:
-    """The words of names by numbers: the stems of each, and those of what its user says of it.
+    """The words of names by number: the stems of each name, and those of its description.
 
     Args:
-        tables: that are called so.
+        tables: the tables with these names.
         known: words that have numbers already, from 0.
 
     Attributes:
-        words: their numbers.
+        words: the number of each word.
         of_tables: the words of tables' names, once each.
-        of_columns: those of columns, table after table.
+        of_columns: the words of columns' names, table after table.
     """
 
     def __init__(self, tables: Sequence[TableProfile], known: Iterable[str] = ()) -> None:
         self.words = {word: number for number, word in enumerate(known)}
-        # Names come again and again: of a lake's columns one in five is called as no other.
+        # Names repeat: of a lake's columns, only one in five has a unique name.
         distinct: dict[tuple[str, str], int] = {}
         of_table, of_column = (
             np.array([distinct.setdefault(name, len(distinct)) for name in names], dtype=np.int64)
@@ -175,14 +175,14 @@ _KEPT = ("starts", "positions", "own", "total")
 
 
 class _Postings:
-    """Where words stand in names.
+    """The places of words in names.
 
     Args:
-        words: all there are.
+        words: all words.
         rarity: of each, shape (words,).
-        starts: where the names of each word begin among ``positions``: shape (words + 1,).
-        positions: of the names that have each word, word after word, ascending.
-        own: whether the word is of the name itself, not of what is said of it: as ``positions``.
+        starts: where the names of each word begin in ``positions``: shape (words + 1,).
+        positions: the positions of the names that have each word, word after word, ascending.
+        own: for each of ``positions``, whether the word is in the name itself, not in its description.
         total: the rarity of each name's own words: shape (names,).
     """
 
@@ -203,8 +203,8 @@ class _Postings:
 
     @classmethod
     def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
-        """Of what so many names hold."""
-        # The rarest last, whatever the numbers of words are: sums of the same are the same to the last digit.
+        """The places of words in ``count`` names."""
+        # The rarest last, whatever the numbers of words are, so that equal sums are equal to the last digit.
         own = held.words[held.own]
         order = np.lexsort((rarity[own], held.positions[held.own]))
         total = np.bincount(held.positions[held.own][order], rarity[own][order], minlength=count)
@@ -214,17 +214,17 @@ class _Postings:
         return cls(words, rarity, starts, positions, held.own[order], np.maximum(total, 1e-9))
 
     def held(self, cut: Cut) -> _Held:
-        """What stays of it.
+        """The words of the names that stay after a change.
 
         Args:
-            cut: the names' order.
+            cut: how the order of names changes.
         """
         stay, positions = cut.moved(self.positions)
         words = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
         return _Held(words, positions, self.own[stay])
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """Of each name the rarity of the words that it has, and their share of the name's rarity, at most 1."""
+        """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""
         found = np.zeros(len(self.total))
         for word in words:
             number = self._number.get(word)

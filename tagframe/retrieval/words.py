@@ -1,4 +1,4 @@
-"""Words of sentences, the one way that retrieval cuts them, and their stems: words as keys know them."""
+"""The words of sentences and their stems. All of retrieval splits sentences in this way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STOP_WORDS = frozenset(
 
 
 class Word(NamedTuple):
-    """A word of a sentence as written, and where it stands there."""
+    """A word of a sentence as written, and its place in the sentence."""
 
     text: str
     start: int
@@ -35,7 +35,7 @@ class Word(NamedTuple):
 
 
 def words_in(text: str) -> tuple[Word, ...]:
-    """The words of a sentence, each with what follows its apostrophe, without punctuation.
+    """The words of a sentence without punctuation; an ending after an apostrophe stays with its word.
 
     >>> [word.text for word in words_in("What's the set's name, in Play?")]
     ["What's", 'the', "set's", 'name', 'in', 'Play']
@@ -44,7 +44,7 @@ def words_in(text: str) -> tuple[Word, ...]:
 
 
 def terms(text: str) -> list[str]:
-    """The singulars of a text's words, identifiers among them split, stop words left out.
+    """The singular forms of a text's words, with identifiers split and stop words left out.
 
     >>> terms("How many singers have a petID?")
     ['singer', 'pet', 'id']
@@ -53,7 +53,7 @@ def terms(text: str) -> list[str]:
 
 
 def terms_of(words: Iterable[str]) -> list[str]:
-    """The :func:`terms` of words that were cut already."""
+    """The :func:`terms` of words that were split already."""
     return [term for word in words for term in _terms_of_word(word)]
 
 

@@ -143,7 +143,7 @@ def test_several_values_of_a_filter_stand_in_one_prompt_and_are_audited():
     assert len(model.asked) == 50 + 4 + 60  # of 1,000 distinct names, where each alone is a prompt
     (stage,) = execution.stages
     assert (stage.values, stage.unsure) == (1_000, 1)
-    assert stage.remarks[0] == "Of 50 rows asked singly too, 0 (0%) differ from what was said 16 at a time."
+    assert stage.remarks[0] == "Of 50 rows also asked one by one, 0 (0%) got another answer 16 at a time."
     assert str(stage).endswith("1,000 distinct values (1 unsure). " + " ".join(stage.remarks))
 
 
@@ -278,7 +278,7 @@ def test_packs_of_a_limit_are_audited_once():
         )
     assert len(found) == 5
     assert sum("<row>" in message for message in model.asked) == 5, "of the first round"
-    assert sum("asked singly too" in remark for remark in execution.stages[0].remarks) == 1
+    assert sum("also asked one by one" in remark for remark in execution.stages[0].remarks) == 1
 
 
 def test_the_filter_that_leaves_less_is_asked_first(lm):

@@ -37,7 +37,7 @@ def test_names_answer_while_rows_are_profiled(bank, gate, tmp_path):
     assert len(corpus.read("loan")) == 3
     found = retrieve_tables("amount of a loan", corpus, k=1, method="lexical")
     assert found.ids == ["bank.loan"]
-    assert "a first look: 2 of 2 tables are known by name" in found.note
+    assert "2 of 2 tables are known by name only" in found.note
     with pytest.raises(TimeoutError):
         corpus.whole(timeout=0.01)
     assert pickle.loads(pickle.dumps(corpus)).ids == corpus.ids

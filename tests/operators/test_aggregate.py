@@ -234,7 +234,7 @@ def test_an_answer_that_names_no_sources_has_all_and_says_so():
     result = sem_agg(frame, "List {n}", lm=Scripted(tell))
     assert len(result.tag.sources) == 3
     assert "names no sources" in result.tag.outcomes["note"].iloc[0]
-    assert result.tag.outcomes.remarks == ("1 of 1 answers name no sources: all rows shown stand for them",)
+    assert result.tag.outcomes.remarks == ("1 of 1 answers name no sources; all rows shown count as theirs",)
 
 
 @pytest.mark.parametrize("cited", ["4", "0", "1, 2, 17", "2-5", "3-1"])
@@ -325,7 +325,7 @@ def test_what_the_model_knows_of_the_world_is_marked_where_it_may_be_said():
     text = "Two rows. [beyond the rows: two is a prime.] [beyond the rows: one is not.]\nSources: all"
     lm = Scripted(lambda message: text)
     result = sem_agg(frame, "Tell of {n}", lm=lm, knowledge=True)
-    assert result.tag.outcomes["note"].tolist() == ["2 statements are beyond the rows"]
+    assert result.tag.outcomes["note"].tolist() == ["statements beyond the rows: 2"]
     assert "[beyond the rows:" in str(lm.prompts[0].messages[0].content)
     lm = Scripted(tell)
     sem_agg(frame, "Tell of {n}", lm=lm)

@@ -155,7 +155,7 @@ def test_what_cannot_be_done_a_batch_at_a_time_is_refused_by_name():
         sem_filter(iter(frames(2)), "{n} is even", limit=1, lm=lm)
     with pytest.raises(InvalidArgument, match="how='outer'"):
         tf.sem_join(iter(frames(2)), pd.DataFrame({"k": [1]}), "{n} is {k}", how="outer", lm=lm)
-    with pytest.raises(InvalidArgument, match="number 0 is a str"):
+    with pytest.raises(InvalidArgument, match="batch 0 is a str"):
         next(sem_filter(iter(["a"]), "{n} is even", lm=lm))
     with pytest.raises(InvalidArgument, match="to="):
         sem_filter(frames(2)[0], "{n} is even", lm=lm, to="somewhere")

@@ -27,7 +27,7 @@ def test_near_duplicates_go_without_a_model():
     assert result["n"].tolist() == [0, 2, 3]
     pd.testing.assert_frame_equal(BOOKS, before)
     assert result.tag.outcomes["outcome"].tolist() == ["kept", "left out", "null", "kept", "left out"]
-    assert result.tag.outcomes["note"].iloc[1] == "a duplicate of the row of index 7"
+    assert result.tag.outcomes["note"].iloc[1] == "a duplicate of the row with index 7"
 
 
 def test_pairs_near_the_border_are_asked_in_packs():

@@ -126,7 +126,7 @@ def test_an_empty_frame_asks_nothing(columns):
 def test_a_column_of_the_caller_is_never_overwritten():
     frame = pd.DataFrame({"n": [2], "filter_label": ["mine"]})
     lm = Scripted(even)
-    with pytest.raises(InvalidArgument, match="already has a column 'filter_label'; give another suffix="):
+    with pytest.raises(InvalidArgument, match="already has a column 'filter_label'; give a suffix="):
         sem_filter(frame, "{n} is even", lm=lm, return_all=True)
     assert lm.asked == []
     assert sem_filter(frame, "{n} is even", lm=lm, return_all=True, suffix="_even")["even_label"].tolist() == [True]
@@ -196,7 +196,7 @@ def test_explained_answers():
 def test_unsure_rows_are_left_out_and_told():
     frame = pd.DataFrame({"n": [1, 2, 3, 4]})
     lm = Scripted(lambda message: {1: "Maybe.", 3: "It cannot be determined."}.get(shown_rows(message)[0]["n"], "Yes"))
-    with pytest.warns(UnsureWarning, match=r"of 2 of 4 rows the model could not say"):
+    with pytest.warns(UnsureWarning, match=r"for 2 of 4 rows the model could not say"):
         result = sem_filter(frame, "{n} is lucky", lm=lm)
     assert result["n"].tolist() == [2, 4]
     assert result.tag.outcomes["outcome"].tolist() == ["unsure", "yes", "unsure", "yes"]

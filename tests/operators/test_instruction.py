@@ -96,7 +96,7 @@ def test_any_label_can_be_named(label):
 def test_json_in_an_instruction_is_text():
     text = 'reply for {a} as {"label": {"value": 1}} or {"x": []}'
     assert resolve(text, "a").text == text
-    with pytest.raises(ColumnNotFound, match=r"a brace that begins no name is doubled: \{\{"):
+    with pytest.raises(ColumnNotFound, match=r"double a brace that does not begin a name: \{\{"):
         resolve("reply for {a} as {label: 1}", "a")
 
 

@@ -102,7 +102,7 @@ def test_a_claim_that_no_label_carries_is_noticed(plan):
     assert numbers(result) == {(i, i + 1000) for i in range(45)}
     assert len(result) == 45 * 4
     assert result.tag.claim_report.way == "blocks"
-    dropped = "disagree with direct answers" if plan else "the model says that none carry it"
+    dropped = "disagree with direct answers" if plan else "the model says that labels cannot decide this claim"
     assert dropped in result.tag.claim_report.dropped
     assert len(lm.asked) < 45 * 45 / 10
 
@@ -233,7 +233,7 @@ def test_one_failed_row_is_one_failed_row():
             raise ConnectionError("dropped")
         return model(alike, PLAN, mood).answer(message)
 
-    with pytest.raises(RowsFailed, match=r"1 of 20 left rows and 1 of 20 right ones have no answer") as caught:
+    with pytest.raises(RowsFailed, match=r"1 of 20 left rows and 1 of 20 right rows have no answer") as caught:
         sem_join(left, right, CLAIM, plan=parse_plan(json.dumps(PLAN)), lm=Scripted(failing))
     finished = caught.value.frame
     assert len(caught.value.failures) == 2
@@ -335,7 +335,7 @@ def test_examples_are_solved_pairs():
 def test_bad_arguments_cost_nothing():
     left, right, lm = frame("review", 2, 2).assign(place_error=1), frame("note", 2, 2), model(alike)
     refused: dict[str, tuple[str, Row]] = {
-        "names none of the right one": ("{review} is kind", {}),
+        "names none of the right frame": ("{review} is kind", {}),
         "names none of the left one": ("{note} is kind", {}),
         "names a column of each": ("they go together", {}),
         "how is one of": (CLAIM, {"how": "cross"}),
@@ -400,7 +400,7 @@ def test_a_limit_asks_few_blocks_and_spreads_over_both_sides():
     assert (result["review:left"] != result["review:right"]).all()
     assert (result.tag.outcomes["outcome"] == "not asked").sum() == 52
     assert "1 of 64 blocks were asked" in str(result.tag.claim_report)
-    with pytest.raises(InvalidArgument, match="keeps no others"):
+    with pytest.raises(InvalidArgument, match="limit= needs how='inner'"):
         sem_join(both, both, "{review:left} {review:right}", lm=lm, limit=10, how="left")
 
 

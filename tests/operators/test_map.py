@@ -164,7 +164,7 @@ def test_examples_are_turns_and_are_held_to_the_type():
     lm = answering("even")
     sem_map(FRAME.head(1), "{n}", choices=["odd", "even"], examples=examples, lm=lm)
     assert [message.role for message in lm.prompts[0].messages] == ["system", *["user", "assistant"] * 2, "user"]
-    with pytest.raises(InvalidArgument, match="an example's 'Answer' is none that a model may give: expected one of"):
+    with pytest.raises(InvalidArgument, match="an example's 'Answer' is not a valid answer: expected one of"):
         sem_map(FRAME.head(1), "{n}", choices=["odd", "flat"], examples=examples, lm=answering())
     with pytest.raises(ColumnNotFound, match="no column 'Answer'"):
         sem_map(FRAME.head(1), "{n}", examples=examples[["n"]], lm=answering())
@@ -186,7 +186,7 @@ def test_bad_arguments_cost_nothing():
         "dtype is one of": {"dtype": "complex128"},
         "dtype is one of str": {"dtype": list},
         "choices is a list of texts": {"choices": [1, 2]},
-        "choices are two texts": {"choices": ["a", "a"]},
+        "choices are two or more different texts": {"choices": ["a", "a"]},
         "response_format is a pydantic model": {"response_format": {"type": "object"}},
         "already has a column 'day'": {"suffix": "day"},
         "on_error is one of": {"on_error": "ignore"},
@@ -248,7 +248,7 @@ def test_one_fact_is_asked_once_for_all_rows():
 
 def test_a_fact_that_the_model_does_not_know_is_no_value():
     with tf.context(lm=answering("UNKNOWN", "no number")):
-        with pytest.raises(NotKnown, match=r"does not know 'the height of \{whom\}' of \{'whom': 'Bo'\}"):
+        with pytest.raises(NotKnown, match=r"does not know 'the height of \{whom\}' for \{'whom': 'Bo'\}"):
             tf.known("the height of {whom}", float, whom="Bo")
         with pytest.raises(InvalidArgument, match="say what the fact is about"):
             tf.known("the height of Bo")

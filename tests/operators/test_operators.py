@@ -96,7 +96,7 @@ def test_a_keyword_that_is_none_is_named(record: Operator):
         asyncio.run(getattr(tf, f"a{record.name}")(frame, *arguments, concurency=3))
     with pytest.raises(TypeError, match=rf"{record.name}: missing a required argument"):
         getattr(tf, record.name)(frame)
-    with pytest.raises(InvalidArgument, match=rf"{record.name} is asked of a frame, or of batches; got a Series"):
+    with pytest.raises(InvalidArgument, match=rf"{record.name} takes a frame or batches; got a Series"):
         getattr(tf, record.name)(frame["text"], *arguments)
 
 

@@ -55,7 +55,7 @@ def test_a_thousand_rows_in_few_requests_and_tokens(live, numbers):
     pd.testing.assert_frame_equal(result, singly)
     outcomes = result.tag.outcomes
     assert outcomes.remarks == (
-        "Of 50 rows asked singly too, 0 (0%) differ from what was said 16 at a time.",
+        "Of 50 rows also asked one by one, 0 (0%) got another answer 16 at a time.",
         "950 distinct rows were asked 16 at a time.",
     )
     assert outcomes["note"].notna().sum() == 50
@@ -82,7 +82,7 @@ def test_packs_are_halved_while_they_differ(numbers, wrong_beyond, size):
     result = sem_filter(numbers, "{n} is even", lm=lm, rows_per_call="auto", return_all=True)
     assert result["filter_label"].tolist() == [n % 2 == 0 for n in range(1000)]
     told = result.tag.outcomes.remarks[-1]
-    assert told == f"950 distinct rows were asked {'singly' if size == 1 else f'{size} at a time'}."
+    assert told == f"950 distinct rows were asked {'one by one' if size == 1 else f'{size} at a time'}."
     assert max(len(packed(message)) for message in lm.asked[-40:]) == (0 if size == 1 else size)
 
 
@@ -95,9 +95,9 @@ def test_differing_rows_are_told():
 
     result = sem_filter(frame, "{n} is even", lm=Scripted(answer), rows_per_call=16, return_all=True)
     notes = result.tag.outcomes["note"].dropna()
-    differing = notes == "asked singly too; 16 at a time the answer was no"
+    differing = notes == "also asked alone; 16 at a time the answer was no"
     assert (result["n"][notes.index][differing] % 80 == 0).all()
-    assert f"{differing.sum()} ({differing.sum() * 2}%) differ" in result.tag.outcomes.remarks[0]
+    assert f"{differing.sum()} ({differing.sum() * 2}%) got another answer" in result.tag.outcomes.remarks[0]
     assert 0 < differing.sum() <= 2
     assert result["filter_label"][notes.index].all(), "what was said singly counts"
 
@@ -127,7 +127,7 @@ def test_a_pack_that_does_not_come_back_whole_is_split(spoil):
     result = sem_filter(frame, "{n} is even", lm=lm, rows_per_call=8)
     assert result["n"].tolist() == list(range(0, 40, 2))
     notes = result.tag.outcomes["note"].dropna()
-    assert any("in a smaller pack: one of 8 did not come back whole" in note for note in notes)
+    assert any("in a smaller pack: the answer to 8 rows was incomplete" in note for note in notes)
 
 
 def test_what_fails_alone_fails_alone():
@@ -290,9 +290,7 @@ def test_scores_maps_and_extracts_go_in_packs():
     scores = frame.sem_score("How glad is {mood} {n}?", rows_per_call="auto", lm=(lm := Scripted(by_row(SCORES))))
     assert scores["_score"].tolist() == [0.9, 0.1, 0.9, 0.5] * 50
     assert len(lm.asked) == 50 + 4 + 10
-    assert (
-        scores.tag.outcomes.remarks[0] == "Of 50 rows asked singly too, 0 (0%) differ from what was said 16 at a time."
-    )
+    assert scores.tag.outcomes.remarks[0] == "Of 50 rows also asked one by one, 0 (0%) got another answer 16 at a time."
     choices = frame.sem_map("{mood} {n}", choices=["up", "down"], rows_per_call=16, lm=Scripted(by_row(CHOICES)))
     assert choices["_map"].fillna("-").tolist() == ["up", "down", "up", "-"] * 50
     assert (choices.tag.outcomes["outcome"] == "unsure").sum() == 50
@@ -353,12 +351,12 @@ def test_rows_of_packs_serve_later_packs_and_single_calls(live):
     result = later.tag.sem_score("How glad is {mood} {n}?", rows_per_call=Audited(16))
     assert len(live.requests) == 1, "only the 16 rows that no pack had"
     assert result["_score"].tolist() == later["mood"].map(SCORES).astype(float).tolist()
-    told = result.tag.outcomes["note"] == "answered in a pack of rows before"
+    told = result.tag.outcomes["note"] == "answered earlier in a prompt of several rows"
     assert told.sum() == 48, "one pack is the same as a whole"
     live.reset()
     alone = first.tag.sem_score("How glad is {mood} {n}?")
     assert live.requests == []
-    assert (alone.tag.outcomes["note"] == "answered in a pack of rows before").all()
+    assert (alone.tag.outcomes["note"] == "answered earlier in a prompt of several rows").all()
     quote = later.tag.quote.sem_score("How glad is {mood} {n}?", rows_per_call="auto")
     assert (quote.calls, quote.calls_at_most) == (0, 0)
 
@@ -387,7 +385,7 @@ def test_an_audit_asks_alone_what_is_known_from_no_single_call_and_that_replaces
     (again,) = run(question.ask(['{"n": 0}']), get_lm())
     assert (again.value, again.note) == (True, None), "the single answer goes before that of the pack"
     (packed_reply,) = run(question.ask(['{"n": 1}']), get_lm())
-    assert (packed_reply.value, packed_reply.note) == (False, "answered in a pack of rows before")
+    assert (packed_reply.value, packed_reply.note) == (False, "answered earlier in a prompt of several rows")
 
 
 def test_packs_are_replayed_and_serve_the_next_question_there(tmp_path):

@@ -119,5 +119,5 @@ def test_an_embedder_of_ones_own(titles):
 
 def test_no_embedder(titles, monkeypatch):
     monkeypatch.setattr("tagframe.embed.get_embedder", lambda: None)
-    with pytest.raises(NotConfigured, match="no embedding model is to be had"):
+    with pytest.raises(NotConfigured, match="no embedding model is available"):
         titles.tag.sem_search("title", "food", K=1)

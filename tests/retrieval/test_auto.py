@@ -40,10 +40,15 @@ def test_k_auto_gives_the_fewest_tables_that_are_surely_all():
         selection = fitted(asked, weights=WEIGHTS)
         assert len(selection.indices) == size
         assert selection.confidence == pytest.approx(sure[size])
-    two = fitted(replace(problem, confidence=sure[2] - 1e-6), weights=WEIGHTS)
+    one, two, all_three = (
+        fitted(replace(problem, confidence=sure[size] - 1e-6), weights=WEIGHTS) for size in (1, 2, 3)
+    )
     assert set(two.indices) == {0, 2}
     assert two.edges == ((0, 2),)
-    assert two.note.startswith("2 tables: the chance that all that is needed is among them is ")
+    following = [max(found.probability[list({0, 1, 2} - {*found.indices})]) for found in (one, two)]
+    assert one.note == f"1 table, {one.confidence:.0%} likely enough (next candidate: {following[0]:.0%})"
+    assert two.note == f"2 tables, {two.confidence:.0%} likely enough (next candidate: {following[1]:.0%})"
+    assert all_three.note == "3 tables, 100% likely enough"
 
 
 def masks_of(size):

@@ -40,7 +40,7 @@ def test_a_model_takes_the_question_apart(server):
 def test_nonsense_from_the_model_leaves_the_rules(server):
     server.answers = "I would rather talk about the weather."
     lm = LM("openai/test", api_base=server.url, api_key="none")
-    with pytest.warns(UserWarning, match="taken apart by rules"):
+    with pytest.warns(UserWarning, match="decomposed by rules"):
         found = decompose_with(lm, Question.of("How many singers do we have?"))
     assert found.subqueries == ("singers",)
     assert found.origin == "rules"

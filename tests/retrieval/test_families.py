@@ -88,7 +88,7 @@ def test_a_twin_is_found_and_stacked_with_the_other(words, tmp_path, where):
     (hit,) = (hit for hit in found if hit.parts)
     assert hit.parts == ("clinic.visits_2023", "clinic.visits_2024")
     other = next(part for part in hit.parts if part != hit.id)
-    assert hit.reasons[-1] == f"stacked with {other}, of the same columns"
+    assert hit.reasons[-1] == f"stacked with {other} (same columns)"
     assert hit.label == "clinic.visits_* (2 tables)"
     frame = found.merge()
     assert len(frame) == 8

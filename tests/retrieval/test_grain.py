@@ -92,7 +92,7 @@ def test_names_that_are_none_of_the_tables_are_told():
             change("m.trak")
     with pytest.raises(TableNotFound, match="did you mean 'playlist'"):
         tables.add("playlists")
-    with pytest.raises(InvalidArgument, match=r"no table would be left of m\.album, m\.track"):
+    with pytest.raises(InvalidArgument, match=r"no table would be left; the result has m\.album, m\.track"):
         tables.without("track", "album")
 
 

@@ -85,7 +85,7 @@ def test_a_model_completes_the_tables_and_none_stops():
 def test_lists_whose_call_failed_stop_with_a_warning():
     with Server(lambda request: Reply("bad", status=400)) as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
-        with pytest.warns(UserWarning, match="1 of 1 questions were not rewritten"):
+        with pytest.warns(UserWarning, match="rewriting failed for 1 of 1 questions"):
             assert rewritten(lm, [table("m.singer", "id")], None, "Who?", [(0,)]) == [None]
 
 

@@ -126,7 +126,7 @@ def test_what_the_model_calls_needed_is_likelier_and_the_rest_less_so(corpus, wo
     found, looks = retrieved(corpus, words, script, k=4)
     assert found["shop.part"].probability > plain["shop.part"].probability
     assert found["music.venue"].probability < plain["music.venue"].probability
-    assert "a model called shop.part, music.concert needed of 4 tables" in found.note
+    assert "the model chose shop.part, music.concert of 4 tables" in found.note
     assert len(looks) == 1
 
 
@@ -140,7 +140,7 @@ def test_a_missing_table_is_looked_up_and_the_model_asked_once_more(corpus, word
     found, looks = retrieved(corpus, words, script, k=2)
     assert ["shop.part" in look.prompt for look in looks] == [False, True]
     assert all("music.concert" in look.prompt for look in looks)
-    assert "a model called music.concert, shop.part needed of 3 tables" in found.note
+    assert "the model chose music.concert, shop.part of 3 tables" in found.note
 
 
 def test_an_answer_that_cannot_be_used_is_repaired_once_and_then_left_with_a_warning(corpus, words):
@@ -174,7 +174,7 @@ def test_it_is_quoted_before_it_is_paid(corpus, words):
 
 
 def test_who_cannot_take_a_second_look_says_so(corpus, words):
-    with pytest.raises(InvalidArgument, match="takes no second look"):
+    with pytest.raises(InvalidArgument, match="has no second look"):
         retrieve_tables("Which singers?", corpus, method="dense", refine=True, embedder=words)
     with tf.context(lm=None), pytest.raises(NotConfigured):
         retrieve_tables("Which singers?", corpus, refine=True, embedder=words)
@@ -250,7 +250,7 @@ def positions(index, ids):
 def test_a_second_reading_that_fails_leaves_what_was_said_first(corpus, words, monkeypatch):
     monkeypatch.setattr("tagframe.retrieval.refine.CANDIDATES", 2)
     script = answers(chosen(["music.concert"], missing=["the price of a part"]), "no", "no idea")
-    with pytest.warns(UserWarning, match="tables are chosen by what it said first"):
+    with pytest.warns(UserWarning, match="tables were chosen by its first answer"):
         found, looks = retrieved(corpus, words, script, k=1)
     assert found.ids == ["music.concert"]
     assert len(looks) == 3

@@ -1,4 +1,4 @@
-"""``sem_join``: by labels where they carry the claim, else by asking about pairs, many in a prompt."""
+"""``sem_join``: by labels if they can decide the claim, otherwise by questions about pairs, many in a prompt."""
 
 from tagframe.operators.join.decide import ClaimReport
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels

@@ -1,4 +1,4 @@
-"""How the pairs of a join are decided: by labels where they carry the claim, else by asking about pairs."""
+"""How the pairs of a join are decided: by labels if they can decide the claim, otherwise by questions about pairs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ class ClaimReport(Shown):
     """``result.tag.claim_report`` of ``sem_join``.
 
     Attributes:
-        way: "labels": both sides were labelled; "blocks": pairs were asked, many together; "pairs": each was.
-        left_rows: distinct rows of the left frame that show something.
-        right_rows: the same of the right.
-        matched: pairs of distinct rows of which the claim is true.
-        prompts: by stage: what was asked, the same prompt twice where both sides have it.
-        plan: the labels of the claim, as the model cut it; None where it was not asked, or said that none carries it.
-        audit: what direct answers said of the labels; None where there were none.
+        way: "labels" if both sides were labelled, "blocks" if many pairs were asked together, "pairs" if each pair was
+            asked alone.
+        left_rows: distinct rows of the left frame that are not empty.
+        right_rows: the same for the right frame.
+        matched: pairs of distinct rows for which the claim is true.
+        prompts: the number of prompts by stage; a prompt counts twice if both sides have it.
+        plan: the model's labels for the claim; None if it was not asked, or said that labels cannot decide the claim.
+        audit: the labels compared with direct answers; None without labels.
         dropped: why labels were not used, or "".
-        recall: share of the true pairs that are found: of labels as estimated by the audit, of blocks as bounded by the
-            calibration; 1 where every pair was asked.
+        recall: the share of the true pairs that were found: for labels estimated by the audit, for blocks bounded by
+            the calibration; 1 if every pair was asked.
         told: how candidates were chosen, or "".
     """
 
@@ -77,12 +78,12 @@ class Decision:
     Attributes:
         left: the left row of each pair, in order.
         right: its right row.
-        reasons: by pair: why, where reasons were asked for.
-        unsure: left rows of which, or of a pair of which, the model cannot say.
+        reasons: the reason for each pair, if reasons were requested.
+        unsure: left rows about which, or about a pair of which, the model cannot tell.
         failed_left: left rows without an answer, or with a pair without one.
         failed_right: right rows without an answer.
-        not_asked: left rows that nothing was asked of, since enough pairs were found before.
-        report: of it all.
+        not_asked: left rows that were not asked about, since enough pairs were found before.
+        report: the report of the join.
     """
 
     left: npt.NDArray[np.intp]
@@ -110,7 +111,7 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
         every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
         verdicts = yield from judge.judge_each(every)
         return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": pairs}))
-    # The plan, labels, the sample and pairs of equal rows; then blocks, where the labels do not carry the claim.
+    # The plan, labels, the sample and pairs of equal rows; then blocks, if the labels cannot decide the claim.
     labelled = 0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE + min(len(judge.left), len(judge.right))
     return (yield from bounded(_decide(judge, plan, recall, size), Bound(labelled + judge.allow())))
 
@@ -119,9 +120,10 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> St
     """Decide all pairs by labels or blocks.
 
     Args:
-        judge: who asks about pairs.
-        plan: "auto" asks the model for labels, where that is less than to ask each pair; "blocks" and "pairs" do not.
-        recall: share of the true pairs to be found, where no labels carry the claim.
+        judge: asks about pairs.
+        plan: "auto" asks the model for labels, if that is cheaper than asking about each pair; "blocks" and "pairs" do
+            not.
+        recall: the share of the true pairs to find, if labels cannot decide the claim.
         size: rows that are labelled in one prompt.
     """
     prompts: dict[str, int] = {}
@@ -134,7 +136,9 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> St
             found = answer
         else:
             dropped = (
-                f"the plan failed: {answer}" if isinstance(answer, Exception) else "the model says that none carry it"
+                f"the plan failed: {answer}"
+                if isinstance(answer, Exception)
+                else "the model says that labels cannot decide this claim"
             )
     if found is not None:
         labels, audit = yield from ask_by_labels(judge, found, size)
@@ -151,9 +155,9 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> St
 
 
 def decide_some(judge: Judge, limit: int) -> Step[Decision]:
-    """Ask about pairs, in blocks over both sides in turn, until so many are found.
+    """Ask about pairs, in blocks over both sides in turn, until ``limit`` true ones are found.
 
-    Blocks are taken from far off the diagonal first: where both sides are one frame, a row meets itself last.
+    Blocks far from the diagonal come first: if both sides are one frame, pairs of a row with itself come last.
     """
     lefts, rights = (packs(range(len(side)), side) for side in judge.sides)
     across = len(rights)
@@ -184,7 +188,7 @@ def _report(judge: Judge, way: str, matched: int, prompts: dict[str, int], **fac
 
 
 def _decided(verdicts: Verdicts, report: ClaimReport) -> Decision:
-    """The decision of pairs that were asked."""
+    """The decision from pairs that were asked."""
     pairs = np.array(sorted(verdicts.true), dtype=np.intp).reshape(-1, 2)
     decision = Decision(pairs[:, 0], pairs[:, 1], report, reasons=verdicts.true)
     decision.unsure = {left for left, _ in verdicts.unsure}
@@ -194,7 +198,7 @@ def _decided(verdicts: Verdicts, report: ClaimReport) -> Decision:
 
 
 def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, int]) -> Step[Decision]:
-    """The decision of labels that may stand; what was asked directly is as it was answered."""
+    """The decision from valid labels; pairs that were asked directly keep their answers."""
     plan = labels.plan
     allowed = plan.allowed()
     said, reasons = dict(audit.answers), dict(audit.reasons)
@@ -223,7 +227,7 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
 
 
 def _same_pairs(judge: Judge) -> list[Pair]:
-    """The pairs of rows that show the same."""
+    """The pairs of equal rows."""
     rights = {line: row for row, line in enumerate(judge.right.alone)}
     return [(row, rights[line]) for row, line in enumerate(judge.left.alone) if line in rights]
 
@@ -231,7 +235,7 @@ def _same_pairs(judge: Judge) -> list[Pair]:
 def _overruled(
     pairs: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], said: dict[Pair, bool]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The pairs without those that are said to be none, and with those that are said to be some."""
+    """The pairs, corrected by direct answers: false ones removed, true ones added."""
     if not said:
         return pairs
     width = 1 + max(int(pairs[1].max(initial=0)), *(right for _, right in said))

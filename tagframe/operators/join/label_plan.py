@@ -1,4 +1,4 @@
-"""A claim about two rows, cut into a label of each: what is asked of each side, and which labels go together."""
+"""A claim about two rows, split into a label of each: the question for each side, and which labels go together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tagframe.operators.join.sides import Side
 from tagframe.operators.step_generators import Step, gather
 
 SHOWN = 4
-"""Rows of each side that the model sees when it plans, spread over the frame."""
+"""The number of rows of each side that the model sees for its plan, spread over the frame."""
 SHOWN_BYTES = 600
 MOST_LABELS = 60
 
@@ -39,13 +39,13 @@ For any other claim: {{"labels": null}}"""
 
 @dataclass(frozen=True)
 class ClaimPlan:
-    """How a claim about two rows is decided from a label of each.
+    """How a claim about two rows is decided by a label of each.
 
     Attributes:
         left: the question about a left row.
         right: the question about a right row.
-        labels: the answers that there are.
-        pairs: ``(left label, right label)`` that go together; None where equal ones do.
+        labels: the possible answers.
+        pairs: ``(left label, right label)`` that go together; None if equal labels do.
     """
 
     left: str
@@ -70,17 +70,17 @@ class ClaimPlan:
 
 @dataclass(frozen=True)
 class NoLabels:
-    """The answer that no labels carry a claim."""
+    """The answer that labels cannot decide a claim."""
 
     def __str__(self) -> str:
-        return "No labels carry this claim: pairs are asked, several in one prompt."
+        return "Labels cannot decide this claim: pairs are asked, several in one prompt."
 
 
 def parse_plan(text: str) -> ClaimPlan | NoLabels:
     """A model's plan.
 
     Raises:
-        AnswerRejected: it is none; the reason is made to be shown to the model.
+        AnswerRejected: it is not a plan; the message can be shown to the model.
     """
     plan, body = parse_json(text, "one JSON object")
     if not isinstance(plan, dict) or "labels" not in plan:
@@ -116,7 +116,7 @@ def _pairs(pairs: Any, labels: Sequence[str]) -> tuple[tuple[str, str], ...] | N
 
 
 def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels | Exception]:
-    """The model's plan for a claim, as it reads in a prompt, or the error that it failed with."""
+    """The model's plan for a claim as written in a prompt, or the error if that failed."""
     shown = "\n\n".join(f"Some {side.name} rows:\n{fence(_some(side), side.name)}" for side in (left, right))
     prompt = Prompt((Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}")))
     guess = {"left": "Which is it?", "right": "Which is it?", "labels": ["this", "that"], "pairs": "equal"}

@@ -1,8 +1,8 @@
-"""The label way: each distinct row is labelled once, rows are joined on labels, and some pairs are asked directly.
+"""Joins by labels: each distinct row is labelled once, rows are joined on labels, and some pairs are asked directly.
 
-The sample is drawn on both sides of the cut: of pairs that the labels join, of those that they part although they read
-alike, and of the other parted ones. From it the precision and the recall of the labels are estimated; where either is
-too low, the claim is not one that these labels carry.
+The sample is drawn from pairs that the labels join, from similar pairs that they do not join, and from other pairs that
+they do not join. From it the precision and the recall of the labels are estimated. If either is too low, these labels
+cannot decide the claim.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from tagframe.operators.text_nearness import row_text, shared_words
 from tagframe.operators.values import choice_value, reading
 
 PILOT = 20
-"""Rows of each side that are labelled first, at most: labels that do not carry the claim are dropped before the others
-are paid."""
+"""The most rows of each side that are labelled first: labels that cannot decide the claim are dropped before the other
+rows are paid for."""
 JOINED, NEAR, FAR, SAME = 16, 10, 10, 4
-"""Pairs that are asked directly: joined by the labels; parted, though alike; parted; of two rows that show the same."""
+"""How many pairs are asked directly: joined by the labels; not joined, though similar; not joined; of equal rows."""
 SAMPLE = JOINED + NEAR + FAR + SAME
 LEAST_PRECISION, LEAST_RECALL = 0.7, 0.6
-"""By the sample: it is small, direct answers are no truth either, and two labels err twice."""
+"""Limits on the sample. They are low: the sample is small, direct answers have errors too, and two labels can both be
+wrong."""
 SEEN = 128
-"""Rows of each side among which pairs are drawn that read alike, by the words that they share."""
+"""The number of rows of each side among which similar pairs (by shared words) are drawn."""
 SEED = 7
 
 Pair = tuple[int, int]
@@ -40,14 +41,14 @@ Pair = tuple[int, int]
 
 @dataclass
 class Labels:
-    """The labels of both sides, as far as they have been asked for.
+    """The labels of both sides so far.
 
     Attributes:
-        plan: what is asked.
-        left: by distinct left row: the number of its label, or -1 where it has none.
-        right: the same of the right.
-        failed: by side: rows without an answer, and their errors.
-        asked: prompts.
+        plan: the questions.
+        left: by distinct left row, the number of its label, or -1 if it has none.
+        right: the same for the right side.
+        failed: by side, rows without an answer and their errors.
+        asked: the number of prompts.
     """
 
     plan: ClaimPlan
@@ -59,17 +60,17 @@ class Labels:
 
 @dataclass
 class Audit:
-    """What direct answers say of the labels.
+    """The labels compared with direct answers.
 
     Attributes:
-        asked: by stratum ("joined" by the labels, "near" or "far" though parted, of the "same" row): pairs that were
-            asked and answered.
-        true: by stratum: those of which the claim is true.
-        precision: share of the joined pairs that are true, as estimated.
-        recall: share of the true pairs that are joined, as estimated.
-        same: what to do with pairs of rows that show the same: "as labelled", "turned" round, or "asked" each.
+        asked: the number of pairs that were asked and answered, by stratum: "joined" by the labels, not joined though
+            similar ("near"), not joined ("far"), of equal rows ("same").
+        true: by stratum, the number of pairs for which the claim is true.
+        precision: the estimated share of the joined pairs that are true.
+        recall: the estimated share of the true pairs that are joined.
+        same: how to treat pairs of equal rows: "as labelled", "turned" (the opposite), or "asked" one by one.
         answers: the direct answers: whether the claim is true of a pair.
-        reasons: of those that are true.
+        reasons: the reasons for true pairs.
         prompts: how many pairs were asked.
     """
 
@@ -84,13 +85,17 @@ class Audit:
 
     @property
     def agrees(self) -> bool:
-        """Whether the labels may stand."""
+        """Whether the labels are good enough to be used."""
         return self.precision >= LEAST_PRECISION and self.recall >= LEAST_RECALL
 
     def __str__(self) -> str:
         told = [
-            f"{self.true[name]} of {self.asked[name]} pairs that the labels {what} are true"
-            for name, what in (("joined", "join"), ("near", "part though they read alike"), ("far", "part"))
+            f"{self.true[name]} of {self.asked[name]} {what} are true"
+            for name, what in (
+                ("joined", "pairs that the labels join"),
+                ("near", "similar pairs that they do not join"),
+                ("far", "other pairs that they do not join"),
+            )
             if self.asked.get(name)
         ]
         return (
@@ -108,12 +113,12 @@ class Audit:
 
 
 def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[Labels, Audit]]:
-    """The labels of all rows, and what direct answers say of them; of some rows only, where those say that they err.
+    """The labels of all rows, and their audit. If the audit finds too many errors, only some rows are labelled.
 
     Args:
-        judge: who asks about pairs.
+        judge: asks about pairs.
         plan: the labels.
-        size: rows that are labelled in one prompt; what is asked of pairs audits these packs, too.
+        size: rows that are labelled in one prompt; the questions about pairs also audit these packs.
     """
     labels = Labels(plan, np.full(len(judge.left), -1, dtype=np.intp), np.full(len(judge.right), -1, dtype=np.intp))
     audit = Audit()
@@ -135,7 +140,7 @@ def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[La
 
 @dataclass
 class _Labeller:
-    """Asks for labels; the same row with the same question is asked once, whichever sides it is on."""
+    """Asks for labels; the same row with the same question is asked once, even if it is on both sides."""
 
     judge: Judge
     labels: Labels
@@ -165,7 +170,7 @@ class _Labeller:
 
     def _question(self, text: str) -> Question[tuple[Any, ...]]:
         plan = self.labels.plan
-        # In turns, so that labels join some pairs and part others, and a quote has pairs of both kinds to ask about.
+        # Alternating guesses, so that labels join some pairs but not others, and a quote counts pairs of both kinds.
         one, other = plan.labels[:2] if plan.pairs is None else (plan.pairs[0][0], plan.pairs[0][1])
         likely = (one, other) if one != other else (one, next(label for label in plan.labels if label != one))
         value = choice_value(plan.labels)
@@ -201,7 +206,7 @@ def _ask_strata(
     wanted: dict[str, int],
     rng: np.random.Generator,
 ) -> Step[None]:
-    """Ask pairs of these rows directly, so many of each stratum, and take what is said into the audit."""
+    """Ask about pairs of these rows directly, a number in each stratum, and add the answers to the audit."""
     lefts, rights = (some[codes[some] >= 0] for some, codes in zip(rows, (labels.left, labels.right), strict=True))
     joins = labels.plan.allowed()[labels.left[lefts][:, None], labels.right[rights][None, :]]
     strata = _strata(judge, lefts, rights, joins, "near" in wanted)
@@ -226,7 +231,7 @@ def _ask_strata(
         if name == "same":
             allowed, left, right = labels.plan.allowed(), labels.left, labels.right
             agree = [truth == allowed[left[one], right[other]] for (one, other), truth, _ in known]
-            # A text need not stand to itself as it stands to others of its label: it does not reply to itself.
+            # A text may relate differently to itself than to others with its label: it does not reply to itself.
             audit.same = "as labelled" if all(agree) else "asked" if any(agree) else "turned"
     audit.estimate({name: len(cells) for name, cells in strata.items()})
 
@@ -247,7 +252,7 @@ def _strata(
     parted = np.argwhere(~joins & ~same)
     near = parted[:0]
     if by_nearness and len(parted) > NEAR:
-        # As many as there are rows: where a row has one partner, and the labels part them, it is likely among these.
+        # As many as there are rows: if labels separate a row from its only partner, that pair is likely among these.
         alike = shared_words(*([row_text(line) for line in some] for some in texts))
         order = np.argsort(-alike[parted[:, 0], parted[:, 1]], kind="stable")
         cut = min(len(parted) // 2, max(NEAR, *joins.shape))

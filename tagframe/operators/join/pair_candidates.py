@@ -1,9 +1,9 @@
-"""The other way: pairs in blocks, and where there are many, only those that read alike enough to hold the matches.
+"""Joins without labels: pairs are asked in blocks; if there are many, only pairs that are similar enough.
 
-What is alike enough is calibrated, not believed: some rows of one side, drawn at random, are asked against *all* rows
-of the other, so that all of their matches are known. The others are then asked about only those rows that stand as near
-to them as the known matches do, as far as a bound on the share of matches that this misses allows; where the embedder
-carries nothing, that is every pair, in blocks.
+The necessary similarity is measured, not assumed. Some rows of one side, drawn at random, are asked against *all* rows
+of the other side, so that all of their matches are known. Each other row is then asked only against rows that are as
+near to it as known matches are. How near is chosen such that the share of missed matches stays below a bound. If the
+embedder does not help with the claim, every pair is asked, in blocks.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text
 
 SAMPLED = 32
-"""Rows that are asked against all of the other side, at a time."""
+"""The number of rows that are asked against all of the other side, at a time."""
 LEAST_ROWS = 4 * SAMPLED
-"""Rows that a side has for it to be worth sampling."""
+"""The fewest rows of a side for which sampling is worth it."""
 TOGETHER = 16
-"""Candidates of one row in one prompt."""
+"""The number of candidates of one row in one prompt."""
 DELTA = 0.1
-"""The chance that the bound on the recall does not hold."""
+"""The probability that the bound on the recall does not hold."""
 SEED = 11
 _CHUNK = 512
 
 
 @dataclass
 class Found:
-    """What the pairs said.
+    """The answers about pairs.
 
     Attributes:
         verdicts: of the pairs that were asked.
-        recall: that the candidates have at least, with chance 1 - DELTA; 1 where every pair was asked.
-        prompts: that they were asked in, without the halves of blocks that could not be read.
-        told: how the candidates were chosen, in words.
+        recall: the lowest recall of the candidates, with probability 1 - DELTA; 1 if every pair was asked.
+        prompts: the number of prompts, without the halves of blocks whose answers could not be read.
+        told: how the candidates were chosen, as a text.
     """
 
     verdicts: Verdicts
@@ -54,8 +54,8 @@ def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
     """The verdicts of all pairs that may match, in blocks.
 
     Args:
-        judge: who asks.
-        recall: share of the matches to be found, at least.
+        judge: asks about pairs.
+        recall: the least share of the matches to find.
     """
     found = Found(Verdicts())
     sampled, other = (judge.left, judge.right) if len(judge.left) >= len(judge.right) else (judge.right, judge.left)
@@ -87,7 +87,7 @@ def _ask(judge: Judge, found: Found, blocks: Sequence[Block]) -> Step[None]:
 
 
 def _blocks(judge: Judge, rows: npt.NDArray[np.intp]) -> list[Block]:
-    """All pairs of rows of the larger side with all of the other's."""
+    """Blocks with all pairs of these rows of the larger side and all rows of the other side."""
     left, right = rows.tolist(), range(len(judge.right))
     if len(judge.left) < len(judge.right):
         left, right = range(len(judge.left)), rows.tolist()
@@ -96,7 +96,7 @@ def _blocks(judge: Judge, rows: npt.NDArray[np.intp]) -> list[Block]:
 
 
 def _matches(verdicts: Verdicts, by_left: bool, rows: npt.NDArray[np.intp]) -> dict[int, list[int]]:
-    """The known matches of each sampled row that has some."""
+    """The known matches of each sampled row that has matches."""
     known: dict[int, list[int]] = {}
     wanted = set(rows.tolist())
     for left, right in verdicts.true:
@@ -111,7 +111,7 @@ class _Near:
     """The candidates of each row.
 
     Attributes:
-        of: by row: its candidates.
+        of: the candidates by row.
         recall: the bound.
         told: how they were chosen.
     """
@@ -128,9 +128,9 @@ def _nearest(
     others: npt.NDArray[np.float32],
     recall: float,
 ) -> _Near | None:
-    """The fewest candidates whose recall has a bound of at least ``recall``; None where the sample allows none.
+    """The fewest candidates whose recall has a bound of at least ``recall``; None if the sample allows no such bound.
 
-    Two rules are tried: so many nearest rows of each, or all rows that are so near.
+    Two rules are tried: a number of nearest rows for each row, or all rows within a distance.
     """
     if not matches:
         return None
@@ -151,10 +151,10 @@ def _nearest(
             for row, line in zip(chunk.tolist(), similar, strict=True):
                 order = np.argsort(-line, kind="stable")
                 of[row] = order[: int(limit[0])] if by_rank else order[: int((line >= -limit[0]).sum())]
-        how = f"its {int(limit[0])} nearest" if by_rank else f"those of similarity {-limit[0]:.2f} and more"
+        how = f"its {int(limit[0])} nearest rows" if by_rank else f"rows of similarity {-limit[0]:.2f} or more"
         told = (
-            f"of {len(matches)} rows all matches are known; by them, each other row was asked with {how}, which finds "
-            f"{limit[1]:.0%} of the matches at least (with chance {1 - DELTA:.0%})"
+            f"all matches are known of {len(matches)} rows; each other row was asked with {how} only, which finds at "
+            f"least {limit[1]:.0%} of the matches (with probability {1 - DELTA:.0%})"
         )
         chosen.append(_Near(of, limit[1], told))
     return min(chosen, key=lambda near: sum(map(len, near.of.values())), default=None)
@@ -163,8 +163,8 @@ def _nearest(
 def _limit(values: Sequence[npt.NDArray[np.float64]], recall: float) -> tuple[float, float] | None:
     """The least limit on ``values`` (of each row's matches) under which recall has a bound of at least ``recall``.
 
-    Matches of one row are no independent draws, rows are; so a row counts by the share of its matches that is missed,
-    and the share missed of all is bounded as that of so many rows (Clopper and Pearson 1934), at half of DELTA, since
+    Matches of one row are not independent draws, but rows are. So a row counts by the share of its matches that is
+    missed, and the share missed of all is bounded as a share of rows (Clopper and Pearson 1934), at half of DELTA since
     two rules are tried.
     """
     every = np.concatenate(values)
@@ -178,7 +178,7 @@ def _limit(values: Sequence[npt.NDArray[np.float64]], recall: float) -> tuple[fl
 
 
 def most_missed(missed: float, rows: int, delta: float) -> float:
-    """The share of all rows that is missed at most, with chance 1 - delta, where ``missed`` of ``rows`` drawn ones are.
+    """The largest missed share of all rows, with probability 1 - delta, given ``missed`` of ``rows`` drawn ones.
 
     >>> round(most_missed(0, 29, 0.05), 3)
     0.098

@@ -1,4 +1,4 @@
-"""Pairs of rows that the model is asked about directly: one at a time, or several left with several right rows."""
+"""Direct questions about pairs of rows: one pair at a time, or several left rows with several right rows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tagframe.operators.row_question import (
 from tagframe.operators.step_generators import Step, gather, gather_alike, stops_all, together
 
 SIDE_ROWS = 8
-"""Rows of each side in one prompt, at most: 64 pairs."""
+"""The most rows of each side in one prompt: 64 pairs."""
 WAVE = 2_000
-"""Prompts that are made at a time: those of a million pairs would fill the memory."""
+"""The number of prompts that are made at a time: those of a million pairs would fill the memory."""
 PAIRS_ALONE = 8
-"""A broken block of more pairs is asked in halves, one of so many or fewer pair by pair."""
+"""A broken block of more pairs is asked again in halves; one of so many pairs or fewer, pair by pair."""
 SIDE_BYTES = 6_000
-"""Of the rows of one side in one prompt, unless it is a single one."""
+"""The most bytes of the rows of one side in one prompt, except for a single row."""
 
 _ONE = (
     f"Judge whether a claim is true of two rows, one of a left and one of a right table. {WORLD} {DATA_RULE} "
@@ -61,12 +61,12 @@ _MANY_EXPLAINED = (
 
 
 _BOTH_WAYS = re.compile(r"\{(.+):left\}(?: and|,| or)(?: the \w+)? \{\1:right\} \w|\{(.+):right\} and \{\2:left\} \w")
-"""What names the same of both rows side by side: "{review:left} and {review:right} express the same sentiment"."""
+"""A claim that is symmetric in both rows: "{review:left} and {review:right} express the same sentiment"."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows whose pairs are asked about together, by their numbers among the distinct rows of each side."""
+    """Rows whose pairs are asked about together, as numbers of distinct rows of each side."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -81,11 +81,11 @@ def _shape(block: Block) -> tuple[int, int]:
 
 @dataclass
 class Verdicts:
-    """What was said of pairs.
+    """The answers about pairs.
 
     Attributes:
-        true: the pairs of which the claim is true, with the reason where one was asked for.
-        unsure: the pairs of which the model cannot say.
+        true: the pairs for which the claim is true, with the reason if one was requested.
+        unsure: the pairs about which the model cannot tell.
         failed: blocks without an answer, with the error of each.
     """
 
@@ -94,7 +94,7 @@ class Verdicts:
     failed: list[tuple[Block, Exception]] = field(default_factory=list)
 
     def add(self, other: Verdicts) -> None:
-        """Take in what was said of further pairs."""
+        """Add the answers about further pairs."""
         self.true |= other.true
         self.unsure |= other.unsure
         self.failed += other.failed
@@ -102,16 +102,16 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Judge:
-    """Who asks about pairs of two sides.
+    """Asks about pairs of two sides.
 
     Attributes:
-        claim: as it reads in a prompt.
-        left: the one side.
-        right: the other one.
-        explained: whether reasons are asked for.
-        window: tokens of one request at most, or None.
+        claim: the claim as written in a prompt.
+        left: the left side.
+        right: the right side.
+        explained: whether reasons are requested.
+        window: the most tokens of one request, or None.
         examples: solved pairs: lines of a left and a right row, and whether the claim is true of them.
-        again: how many prompts may still be asked of pairs whose block is broken.
+        again: how many prompts may still be used for pairs of broken blocks.
     """
 
     claim: str
@@ -128,13 +128,13 @@ class Judge:
         return self.left, self.right
 
     def allow(self) -> int:
-        """Allow to ask again of one broken block, or four prompts a block; gives what all may take."""
+        """Allow the repair of one broken block, or four prompts a block; returns the largest number of prompts."""
         blocks = math.prod(len(packs(range(len(side)), side)) for side in self.sides)
         self.again[0] = max(4 * blocks, 2 * SIDE_ROWS**2)  # a row that cannot be read breaks each of its blocks
         return blocks + min(self.again[0], 2 * len(self.left) * len(self.right))
 
     def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
-        """One prompt a pair; a completion's value is ``(truth, reason)``."""
+        """One prompt for each pair; a completion's value is ``(truth, reason)``."""
         form = _ONE_EXPLAINED if self.explained else _ONE_FORM
         opening: list[Message] = [Message("system", f"{_ONE} {form}\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
@@ -152,7 +152,7 @@ class Judge:
         return (yield from gather(batch))
 
     def _one_way(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The pairs, each the same way round as its mirror, where the claim reads the same both ways."""
+        """The pairs; if the claim is symmetric, each pair has the same order as its mirror image."""
         if _BOTH_WAYS.search(self.claim) is None:
             return list(pairs)
         lefts = {line: row for row, line in enumerate(self.left.alone)}
@@ -180,14 +180,14 @@ class Judge:
         return verdicts
 
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
-        """What the model says of all pairs of the blocks, each block a prompt.
+        """The answers about all pairs of the blocks; each block is a prompt.
 
-        A block whose answer cannot be read, that is too long or that is withheld, is asked in halves, and then pair by
-        pair, as far as :attr:`again` goes: pair by pair, a join costs 64 times as much, and nobody has asked for that.
+        If the answer to a block cannot be read, is too long or is withheld, the block is asked in halves, and then pair
+        by pair, as long as :attr:`again` allows: pair by pair, a whole join would cost 64 times as much.
 
         Args:
             blocks: of rows.
-            guess: what answers are taken to be, for quotes.
+            guess: the assumed answer, for quotes.
         """
         verdicts = Verdicts()
         for start in range(0, len(blocks), WAVE):
@@ -222,7 +222,7 @@ class Judge:
                     verdicts.failed.append((block, completion.error))
 
     def _parts(self, block: Block) -> list[Block]:
-        """What a broken block is asked in; nothing where that is more than may be asked."""
+        """The parts in which a broken block is asked again; none if that exceeds the allowed prompts."""
         pairs = [Block((left,), (right,)) for left in block.left for right in block.right]
         parts = halves(block) if len(block) > PAIRS_ALONE else pairs
         if len(parts) > self.again[0]:
@@ -247,7 +247,7 @@ class Judge:
 
 @functools.cache
 def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int, int], str | None]]:
-    """What reads the list of pairs of a block of so many left and right rows, counted from 0."""
+    """A parser for the list of pairs of a block with so many left and right rows; rows count from 0."""
 
     def read(text: str) -> dict[tuple[int, int], str | None]:
         listed, body = parse_json(text, "a JSON list of pairs")
@@ -284,7 +284,7 @@ def halves(block: Block) -> list[Block]:
 
 
 def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[int, ...]]:
-    """Rows in order, as many together as stand in one prompt."""
+    """Rows in order, in packs that fit into one prompt."""
     rows = list(rows)
     packed = pack([len(side.lines[row].encode()) for row in rows], SIDE_BYTES, most=most)
     return [tuple(rows[at] for at in positions) for positions in packed]

@@ -1,4 +1,4 @@
-"""The frame that a join makes of the rows that go together."""
+"""The frame that a join makes of matching rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row_pairs(left: Side, right: Side, pairs: pd.DataFrame) -> pd.DataFrame:
     Args:
         left: a side.
         right: the other one.
-        pairs: columns ``left`` and ``right``, numbers of distinct rows, and any others.
+        pairs: columns ``left`` and ``right`` with numbers of distinct rows, and any other columns.
 
     Returns:
         The columns ``left_row`` and ``right_row``, and the others.
@@ -31,7 +31,7 @@ def row_pairs(left: Side, right: Side, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(found: pd.DataFrame, limit: int) -> pd.DataFrame:
-    """So many of the pairs, over as many rows of both sides as may be."""
+    """A number of the pairs, spread over as many rows of both sides as possible."""
     pairs = list(zip(found["left_row"], found["right_row"], strict=True))
     used: Counter[tuple[str, int]] = Counter()
     taken: set[int] = set()
@@ -47,7 +47,7 @@ def spread(found: pd.DataFrame, limit: int) -> pd.DataFrame:
 
 
 def with_unmatched(found: pd.DataFrame, left: Side, right: Side, how: JoinHow) -> pd.DataFrame:
-    """The pairs with the rows that have no partner (which is -1); left ones where they stood."""
+    """The pairs with rows that have no partner (-1 there); left rows stay at their places."""
     parts = [found]
     for side, column, hows in ((left, "left_row", ("left", "outer")), (right, "right_row", ("right", "outer"))):
         if how in hows:
@@ -65,7 +65,7 @@ def with_unmatched(found: pd.DataFrame, left: Side, right: Side, how: JoinHow) -
 
 
 def joined_frame(left: pd.DataFrame, right: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the pairs side by side; a column that both frames have is called ``title:left``, ``title:right``."""
+    """The rows of the pairs side by side; columns of both frames are called ``title:left`` and ``title:right``."""
     both = set(left.columns) & set(right.columns)
     parts = []
     for frame, rows, suffix in ((left, found["left_row"], LEFT), (right, found["right_row"], RIGHT)):
@@ -80,7 +80,7 @@ def joined_frame(left: pd.DataFrame, right: pd.DataFrame, found: pd.DataFrame) -
 
 
 def renamed(columns: pd.Index, both: Iterable[Hashable], suffix: str) -> pd.Index:
-    """The columns with the suffix at the end of those that both frames have."""
+    """The columns; the names that both frames have get the suffix."""
     if not both:
         return columns
     if isinstance(columns, pd.MultiIndex):

@@ -1,4 +1,4 @@
-"""``sem_join``: rows of two frames of which a claim is true together."""
+"""``sem_join``: pairs of rows of two frames for which a claim is true."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _needs_all(given: Mapping[str, Any]) -> str | None:
     if how in ("inner", "left"):
         return None
     return (
-        f"how={how!r} keeps right rows that match nowhere, which 'inner' and 'left' do not; that looks at all left rows"
+        f"how={how!r} keeps right rows without a partner, so it looks at all left rows (how='inner' and 'left' do not)"
     )
 
 
@@ -66,44 +66,44 @@ def sem_join(
 ) -> Step[pd.DataFrame]:
     """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-    Rows that show the same values count as one. Where asking about each pair costs more, the model is asked first
-    whether the claim can be cut into a label of each side ("coat and hat are of one season"). Then each row is
-    labelled once, rows are joined on labels, and a sample of pairs on both sides of the cut is asked directly:
-    where direct answers disagree, the labels are dropped. Claims that no labels carry ("the second replies to the
-    first") are asked about pairs, up to 64 in a prompt. With 128 distinct rows and more, only pairs whose texts are
-    alike enough are asked about. How alike that is, some rows show that were asked about with all others.
-    Blocks of pairs that come to nothing are asked in smaller ones, by four times as many prompts as there are blocks;
-    what is left then fails, and ``plan="pairs"`` asks each pair.
+    Rows with the same shown values count as one. Unless asking about each pair is cheaper, the model is first asked
+    whether the claim can be split into a label of each side ("coat and hat are of one season"). Then each row is
+    labelled once, rows are joined on labels, and a sample of joined and other pairs is asked directly. If direct
+    answers disagree with the labels, the labels are dropped. Claims that labels cannot decide ("the second replies to
+    the first") are asked about pairs, up to 64 in a prompt. With 128 or more distinct rows, only pairs with similar
+    texts are asked about; the necessary similarity is found on some rows that are asked about with all others. If a
+    block of pairs gets no usable answer, it is asked in smaller blocks, with up to four times as many prompts as there
+    are blocks. Pairs that still have no answer fail; ``plan="pairs"`` asks about each pair.
 
     Args:
         frame: the left frame; it is not changed.
         right: the right frame, or a series with a name.
         instruction: a claim that names columns of both in braces: ``"{title} is what {review} is about"``; a column
             that both have is ``{title:left}`` or ``{title:right}``.
-        how: what is kept beside the pairs: nothing, or rows without a partner, of the ``"left"``, the ``"right"`` or
-            both (``"outer"``).
-        plan: ``"auto"``; what :func:`plan_sem_join` gave; ``"blocks"`` to ask about pairs, many in a prompt, or
-            ``"pairs"`` to ask about each.
-        recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
-        return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
+        how: which rows to keep in addition to the pairs: none (``"inner"``), or rows without a partner of the
+            ``"left"``, the ``"right"`` or both sides (``"outer"``).
+        plan: ``"auto"``; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about pairs, many in a prompt; or
+            ``"pairs"`` to ask about each pair.
+        recall: the share of the true pairs to find if labels cannot decide the claim; 1 asks about every pair.
+        return_explanations: add a column ``explanation_join`` with the model's reasons, or the labels.
         examples: solved pairs: the named columns and a boolean column ``Answer``.
-        rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
-            audit these packs, too.
+        rows_per_call: rows that are labelled in one prompt; "auto" is up to 16. The pairs that are asked directly also
+            audit these packs.
         limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
             ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
         suffix: the end of the added columns' names.
-        on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
+        on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` them without a
             partner, with a column ``join_error``, or ``"drop"``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
-        ``title:right``. ``.tag.claim_report`` says how they were found, and ``.tag.outcomes`` what became of each left
-        row.
+        ``title:right``. ``.tag.claim_report`` says how they were found, and ``.tag.outcomes`` has the outcome of each
+        left row.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: a claim that does not name columns of both frames; an unknown ``how`` or ``plan``.
+        ColumnNotFound: a named column does not exist.
+        InvalidArgument: the claim does not name columns of both frames, or ``how`` or ``plan`` is unknown.
         NotConfigured: no model is set.
     """
     if how not in get_args(JoinHow):
@@ -115,7 +115,7 @@ def sem_join(
     size = rows_per_call_of(rows_per_call)
     check_limit(limit, "rows")
     if limit is not None and (how != "inner" or plan not in ("auto", "blocks")):
-        raise InvalidArgument(f"limit= asks about pairs in blocks and keeps no others; got how={how!r}, plan={plan!r}")
+        raise InvalidArgument(f"limit= needs how='inner' and plan='auto' or 'blocks'; got {how=}, {plan=}")
     if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 < recall <= 1:
         raise InvalidArgument(f"recall is a share of the pairs, above 0 and up to 1; got {recall!r}")
     other = _as_frame(right)
@@ -140,7 +140,7 @@ def sem_join(
 def _as_frame(right: Any) -> pd.DataFrame:
     if isinstance(right, pd.Series):
         if right.name is None:
-            raise InvalidArgument("a series to join with needs a name, for the claim to name it by")
+            raise InvalidArgument("a series to join with needs a name that the claim can use")
         return right.to_frame()
     if not isinstance(right, pd.DataFrame):
         raise InvalidArgument(f"sem_join joins with a frame or a series; got {type(right).__name__}")
@@ -174,7 +174,7 @@ def _finished(
     on_error: OnError,
     limit: int | None = None,
 ) -> pd.DataFrame:
-    """The joined frame, which knows its outcomes and its report."""
+    """The joined frame with its outcomes and its report."""
     outcomes = _outcomes(left, decision)
     found = row_pairs(left, right, decision.to_frame())
     found = found if limit is None else spread(found, limit)
@@ -201,7 +201,7 @@ def _finished(
         first = (failures or lost_right)[0][1]
         raise RowsFailed(
             f"sem_join: {len(failures):,} of {len(outcomes):,} left rows and {len(lost_right):,} of {len(right.of):,} "
-            f"right ones have no answer, or not with all others; the first: {error_text(first)}. The "
+            f"right rows have no answer, or lack one for some pairs; the first: {error_text(first)}. The "
             "finished frame is on this error as .frame. The same call again asks only for what failed; "
             'on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
             joined,
@@ -211,7 +211,7 @@ def _finished(
 
 
 def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
-    """What became of each left row."""
+    """The outcome of each left row."""
     joined = set(decision.left.tolist())
     outcomes = []
     for row in left.of.tolist():
@@ -231,9 +231,9 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
 def plan_sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
 ) -> ClaimPlan | NoLabels:
-    """Show how :func:`sem_join` would cut a claim into labels, so that you can read and change it before you pay.
+    """Show how :func:`sem_join` would split a claim into labels, so that you can read and change the plan first.
 
-    The answer is stored, so that the join does not ask again.
+    The answer is stored, so the join does not ask again.
 
     Args:
         frame: the left frame.
@@ -242,10 +242,10 @@ def plan_sem_join(
         **settings: those of :func:`tagframe.configure`.
 
     Returns:
-        A plan for ``sem_join(plan=…)``. It may say that no labels carry the claim.
+        A plan for ``sem_join(plan=…)``. It may say that labels cannot decide the claim.
 
     Raises:
-        LMError: the model gave none.
+        LMError: the model gave no plan.
     """
     lm = get_lm("sem_join", **settings)
     resolved, left, other = resolve_sides(instruction, frame, _as_frame(right), lm.context_window)

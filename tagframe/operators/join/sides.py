@@ -1,4 +1,4 @@
-"""The two sides of a join: which columns of which frame a claim names, and the distinct rows of each."""
+"""The two sides of a join: the columns of each frame that a claim names, and the distinct rows of each."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tagframe.operators.prompt_names import label_text
 
 LEFT, RIGHT = ":left", ":right"
 LONGEST = 4_000
-"""Bytes of a row that are shown beside other rows in one prompt."""
+"""The most bytes of a row that is shown with other rows in one prompt."""
 
 
 @dataclass
 class Side:
-    """One frame of a join, as the model sees it; rows that show the same are one.
+    """One frame of a join as the model sees it; equal rows are one.
 
     Attributes:
         name: "left" or "right".
         frame: of the caller.
-        names: of the fields, as the claim has them.
-        lines: the distinct rows, with the names that the claim has for their fields.
-        alone: the same, with the columns' own names: what is asked of a row alone does not depend on its side.
-        of: by row of the frame: which distinct row it is, or -1 where there is nothing to show.
-        notes: by distinct row: how much of it is shown, where that is not all.
+        names: the names of the fields in the claim.
+        lines: the distinct rows, with the field names of the claim.
+        alone: the same with the columns' own names, as questions about a single row do not depend on its side.
+        of: by row of the frame, the number of its distinct row, or -1 if there is nothing to show.
+        notes: by distinct row, how much of it is shown, if not all.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Side:
 
     @classmethod
     def make(cls, name: str, frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str], room: int) -> Side:
-        """The side of a frame whose columns at ``positions`` the claim has ``names`` for.
+        """The side of a frame whose columns at ``positions`` have these ``names`` in the claim.
 
         Args:
-            room: bytes of a row that are shown at most.
+            room: the most bytes of a row that are shown.
         """
         side = cls(name, frame, tuple(names))
         known: dict[str, int] = {}
@@ -69,7 +69,7 @@ class Side:
         return side
 
     def rows(self) -> pd.DataFrame:
-        """The frame's rows of each distinct one, by position: columns ``distinct`` and ``row``."""
+        """The frame's rows for each distinct row, by position: columns ``distinct`` and ``row``."""
         shown = np.flatnonzero(self.of >= 0)
         return pd.DataFrame({"distinct": self.of[shown], "row": shown})
 
@@ -79,15 +79,15 @@ def resolve_sides(
 ) -> tuple[Instruction, Side, Side]:
     """A claim about two rows, and the two sides that it names.
 
-    A column that only one of the frames has is named as it is; ``{title:left}`` and ``{title:right}`` (LOTUS' way)
-    name one that both have.
+    A column of only one frame is named as it is; ``{title:left}`` and ``{title:right}`` (as in LOTUS) name a column
+    that both frames have.
 
     Args:
         window: tokens that the model reads and writes in one request, or None.
 
     Raises:
         InvalidArgument: it names no column of one of the frames.
-        ColumnNotFound: a name is no column's.
+        ColumnNotFound: no column has a name.
     """
     texts = [[label_text(label) for label in frame.columns] for frame in (left, right)]
     names: list[str] = []
@@ -97,20 +97,20 @@ def resolve_sides(
             own = [f"{text}{suffix}"] + [text] * (text not in texts[1 - number])
             names += own
             homes += [(number, column)] * len(own)
-    # A claim that names nothing is shown everything: this last column too, which no claim can name.
+    # A claim that names no column gets all columns, including this last one, which no claim can name.
     unnamed = len(names)
     resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index([*names, "\x00"], dtype=object)))
     homes.append((-1, 0))
     sides = []
-    # Half of the window, for rows of both sides, and many of them.
+    # At most half of the window is for the rows of both sides.
     room = LONGEST if window is None else max(200, min(LONGEST, window // 4))
     for number, (name, frame) in enumerate((("left", left), ("right", right))):
         found = [(*homes[at], shown) for at, shown in zip(resolved.positions, resolved.names, strict=True)]
         named = [(column, shown) for home, column, shown in found if home == number]
         if not named or unnamed in resolved.positions:
             raise InvalidArgument(
-                f"the claim of a join names a column of each frame; {claim!r} names none of the {name} one, which has "
-                f"{texts[number][:20]}; a name that both frames have ends with {LEFT!r} or {RIGHT!r}"
+                f"a join's claim must name a column of each frame; {claim!r} names none of the {name} frame, which has "
+                f"{texts[number][:20]}; add {LEFT!r} or {RIGHT!r} to a name that both frames have"
             )
         unique = dict(named)  # "title" and "title:left" are one column
         sides.append(Side.make(name, frame, list(unique), list(unique.values()), room))

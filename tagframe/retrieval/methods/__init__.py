@@ -1,4 +1,4 @@
-"""The ways to choose tables: a file for each, with its pure selector and its record; this is their registry."""
+"""The registry of retrieval methods. Each method is a file with a pure selector and a :class:`Method` record."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +15,6 @@ from tagframe.retrieval.methods.ranking import DENSE, HYBRID, LEXICAL
 METHODS: Mapping[str, Method[Any, Any]] = {
     method.name: method for method in (AUTO, GREEDY, EXACT, MIP, MURRE, CRUSH, DENSE, LEXICAL, HYBRID)
 }
-"""By the values of ``method``; the first is the default."""
+"""The methods by the values of ``method=``; the first is the default."""
 
 __all__ = ["METHODS", "Method"]

@@ -1,9 +1,9 @@
 """The default: a log-linear posterior over small sets of tables, with fitted weights.
 
-A first stage scores tables by a linear model over their signals. The second scores every set of up to five of the best
-of them by what sums over the set cannot say: what of the question it covers, and whether it joins. The exponential of
-that score, normalised, is the probability that a set is the one which the question needs. From it follow a probability
-for every table, how many tables to return, and the best set of any size.
+A first stage scores tables by a linear model over their signals. A second stage scores every set of up to five of the
+best tables by properties of the whole set: how much of the question it covers, and whether its tables join. The
+exponential of that score, normalised, is the probability that the question needs exactly this set. From it follow a
+probability for every table, the number of tables to return, and the best set of any size.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ if TYPE_CHECKING:
     from tagframe.lm import LM
 
 POOL = 14
-"""Tables of the best prior that sets are made of."""
+"""Sets are made of so many tables, those with the best prior."""
 
 MOST = 8
-"""Tables that ``k="auto"`` gives at most."""
+"""The most tables that ``k="auto"`` returns."""
 
 SURE_OF = 10
-"""Tables of a set, the likeliest first, by which it is said how surely it is complete. The posterior takes all that is
-needed to be among :data:`POOL` tables; a set of more than those would be surely complete by it, and in large databases
-without rows a third of them are not. All tables that there are have all that there is."""
+"""The confidence of a larger set is that of its likeliest tables, up to this number. The posterior assumes that all
+needed tables are among :data:`POOL` tables. So it would consider every larger set complete, but in large databases
+without rows a third of them are not. Only a set of all tables of the corpus is surely complete."""
 
 PRICE = 0.8
-"""What as many tables again as are needed have to add to the chance of a complete set, over the chance of an incomplete
-one that is put up with: .08 where a set is to be complete with a chance of .9. A second table is dear where one is
-needed, and cheap where four are."""
+"""The price of further tables. Adding as many tables as are needed must raise the probability of a complete set by this
+share of the accepted probability of an incomplete one: by .08 if a set is to be complete with probability .9. So a
+second table is expensive if one is needed, and cheap if four are."""
 
 UNFIT = 0.25
-"""The chance that the corpus has what a question asks for, below which it is said that nothing fits."""
+"""If the corpus has the answer with a lower probability, the note says that nothing fits."""
 
 KNOWABLE = 1000
-"""Tables of a corpus up to which it can be known that nothing fits: among thousands something always seems to. Of
-questions with their database there and taken out, the facts put .9 of the pairs in order at 500 tables, .6 at 3,000."""
+"""In a larger corpus it cannot be known that nothing fits: among thousands of tables, something always seems to fit.
+Measured on pairs of one question with and without its database: by the facts, .9 of the pairs are in the right order
+with 500 tables, .6 with 3,000."""
 
 
 def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
@@ -68,7 +69,7 @@ def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
 
 
 def learned_sets(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Floats:
-    """What is learned of the sets of some tables: shape (sets, len(SETS))."""
+    """The learned evidence for the sets of some tables: shape (sets, len(SETS))."""
     assert problem.examples is not None
     examples = replace(problem.examples, tables=problem.examples.tables[:, positions])
     members = set_masks(len(positions))[:, None] >> np.arange(len(positions)) & 1
@@ -76,12 +77,12 @@ def learned_sets(problem: SelectionProblem, positions: npt.NDArray[np.intp], uti
 
 
 def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
-    """The tables that sets are made of, ascending: the anchors and those of the best prior."""
+    """The tables of which sets are made, ascending: the anchors and those with the best prior."""
     return np.sort(best_first(np.where(problem.anchor, np.inf, _promise(problem)))[:POOL]).astype(np.intp)
 
 
 def _promise(problem: SelectionProblem) -> Floats:
-    """How promising each table is by itself: the first stage's score, what was learned, and what a second look says."""
+    """The score of each table by itself: the first stage's score, what was learned, and what a second look adds."""
     share = 0.0 if problem.examples is None else problem.examples.share
     return problem.r + share * problem.learned + problem.looked
 
@@ -105,20 +106,20 @@ def fitted(
 ) -> Selection:
     """The tables that the question most probably needs.
 
-    With ``k`` None it is the smallest set whose chance to hold all that is needed reaches ``problem.confidence``, or a
-    smaller one where further tables add too little (:data:`PRICE`). With a k it is the set that best contains what is
-    needed, given that at least two tables are asked for where k is 2 or more; beyond the largest sets that are scored,
-    each next table is the one that adds most, and where the posterior cannot say, that of the best prior.
+    With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, or a smaller
+    one if further tables add too little (:data:`PRICE`). With a k it is the set that best contains what is needed; if k
+    is 2 or more, at least two tables are assumed to be needed. Sets larger than those that are scored are extended
+    table by table: by the one that adds most, or, if the posterior cannot decide, by the one with the best prior.
 
     Args:
         problem: with ``signals``, and the first stage's score as ``r``.
-        k: how many; None lets the posterior say it.
-        weights: the shipped ones where None.
-        known: the posterior, where it was computed before.
+        k: how many; None lets the posterior decide.
+        weights: the shipped ones if None.
+        known: the posterior, if it was computed before.
     """
     wanted = problem.wanted(k)
     if not wanted:
-        return Selection((), note="there is nothing to choose from" if not len(problem.r) else "")
+        return Selection((), note="there are no tables to choose from" if not len(problem.r) else "")
     weights = (shipped_weights() if weights is None else weights).for_question(problem.facts)
     plain = posterior(problem, weights) if known is None else known
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
@@ -147,15 +148,15 @@ def fitted(
     confidence = min(confidence_of(problem, plain, weights, order), share)
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
     if k is None and weights.unlike({**problem.facts, **doubts(problem, plain)}):
-        note += "; none of the databases that this was fitted on is like this one, so that it may be far off"
+        note += "; this database is unlike all databases used for fitting, so the estimate may be far off"
     return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
 
 
 def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int]) -> float:
-    """The chance that the corpus has what is asked for; what a second look says of the likeliest table counts.
+    """The probability that the corpus has what the question asks for; a second look at the likeliest table counts.
 
-    Where it cannot be known, of a lake or without an embedder, it is taken to. Where a name of the question stands in
-    cells of the likeliest tables, it is not said that nothing fits: in one database as many such questions fit as not.
+    It is 1 if it cannot be known: in a lake, or without an embedder. If a name from the question occurs in cells of the
+    likeliest tables, "nothing fits" is not reported: in one database, half of such questions did fit.
     """
     facts = problem.facts
     if not is_knowable(facts) and not problem.looked.any():
@@ -168,12 +169,12 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
 
 
 def is_knowable(facts: Mapping[str, float]) -> bool:
-    """Whether it can be known that nothing fits: of no lake, and with an embedder."""
+    """Whether it can be known that nothing fits: that needs an embedder, and a corpus that is not too large."""
     return facts.get("log_tables", 0.0) <= math.log1p(KNOWABLE) and facts.get("dense") != 0.0
 
 
 def _called(problem: SelectionProblem) -> list[int]:
-    """What a look or a person calls needed, where it is more than the largest sets have: each stands for itself."""
+    """The tables that a second look or a person calls needed, if they are more than the largest sets have."""
     called = np.flatnonzero((problem.looked > 0) & ~problem.anchor).tolist()
     return called if len(called) + problem.anchor.sum() > LARGEST else []
 
@@ -198,10 +199,10 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
 
 
 def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, available: int) -> list[int]:
-    """The smallest of the best sets of each size that is surely enough complete.
+    """The smallest of the best sets of each size whose confidence is high enough.
 
-    A table that adds little to that costs more than it is worth: the set is the one whose chance, less a price for each
-    table over how many are needed, is the highest, or the first that is sure enough if that is smaller.
+    Each table has a price, divided by how many tables are needed. The set with the highest confidence minus its price
+    is chosen, or the first set with enough confidence, if that is smaller.
     """
     sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
     sure = completeness(problem, known, weights, sets)
@@ -216,11 +217,11 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
 
 
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
-    """The chance of a set to hold all that is needed, as it is said.
+    """The probability that a set is complete, as it is reported.
 
-    Where names are all that is known of one database, it is brought down; and where statements were learned there, up
-    again to what questions like this one tell. Sets are not chosen by that: how sure one is there says little of how
-    many tables to give.
+    If only the names of one database are known, it is lowered; if statements were learned there, it is raised again to
+    what similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
+    return.
     """
     if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
         tables = tables[:SURE_OF]
@@ -249,12 +250,12 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
 def completeness(
     problem: SelectionProblem, known: Posterior, weights: Weights, sets: Sequence[Sequence[int]]
 ) -> list[float]:
-    """The chance of each set to hold all that is needed, by which one is chosen."""
+    """The probability that each set is complete; sets are chosen by this."""
     fixed = _fixed(problem, known.positions)
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     share = 0.0 if problem.examples is None else problem.examples.share
     if problem.looked.any() or share == 1:
-        # What is fitted to sets without a second look and without examples says less than the posterior with them.
+        # The fit had no second look and no examples, so the posterior that includes them is the better estimate.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
     features = complete_features(contained, sizes, {**problem.facts, **doubts(problem, known)})
@@ -270,20 +271,18 @@ def _positions(known: Posterior, mask: int) -> list[int]:
 
 
 def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confidence: float, fits: float) -> str:
-    """How sure the set is, and what comes next."""
+    """The confidence in the set, and the probability of the next candidate."""
     if fits < UNFIT:
-        return (
-            f"nothing here seems to fit the question: the chance that these tables hold what it asks for is {fits:.0%}"
-        )
+        return f"nothing here seems to fit the question ({fits:.0%} likely that these tables answer it)"
     outside = np.where(problem.anchor, 0.0, chance)
     outside[list(order)] = 0.0
-    following = f"; of the next table it is {outside.max():.0%}" if outside.any() else ""
+    following = f" (next candidate: {outside.max():.0%})" if outside.any() else ""
     tables = "1 table" if len(order) == 1 else f"{len(order)} tables"
-    return f"{tables}: the chance that all that is needed is among them is {confidence:.0%}{following}"
+    return f"{tables}, {confidence:.0%} likely enough{following}"
 
 
 def evidence(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Evidence:
-    """What speaks for each table: see :func:`~tagframe.retrieval.signals.gather`."""
+    """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
     return gather(index, question)
 
 
@@ -295,7 +294,7 @@ def among_promising(
     k: int | None = None,
     weights: Weights | None = None,
 ) -> Prepared[SelectionProblem]:
-    """The problem over the tables of the best first stage's score, from the evidence on; k of them at least."""
+    """The problem over the tables with the best first stage's score, built from the evidence; at least k tables."""
     weights = (shipped_weights() if weights is None else weights).for_question(found.facts)
     prior = weights.prior(found.signals)
     looked = np.zeros(len(prior)) if found.looked is None else found.looked
@@ -328,7 +327,7 @@ def among_promising(
 
 AUTO = Method(
     "auto",
-    "a fitted posterior over sets of tables, which also says how many",
+    "a fitted posterior over sets of tables, which also decides how many",
     evidence,
     among_promising,
     fitted,

@@ -1,4 +1,4 @@
-"""How sure a set is to hold all that a question needs: the posterior's chance, corrected by what was seen of it."""
+"""The probability that a set is complete: the posterior's value, corrected by how often it was right."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.problem import LINKED, Floats, SelectionProblem
 
 COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", "known")
-"""What the chance of a set to be complete is computed from, in order: a constant; the log odds of the posterior's
-chance; the tables of the set; what the posterior doubts (:func:`doubts`); and of the facts of a question those that say
-how much there is to confuse it with, and how well the best fits."""
+"""The features of the probability that a set is complete, in order: a constant; the log odds of the posterior's value;
+the number of tables; the posterior's own doubts (:func:`doubts`); and those facts of a question that show how many
+similar tables there are, and how well the best one fits."""
 
 NAMES = ("one", "sure", "log_tables", "unlinked")
-"""What it is brought down by, in order, where names are all that is known of one large database: a constant, the log
-odds of the chance as it is elsewhere, how many tables there are, and how many of the likely ones nothing links to
-others. The databases of a fit say little of another warehouse. With more of the facts the chance holds less well in one
-that was left out."""
+"""The features that lower it if only the names of one large database are known, in order: a constant, the log odds of
+the usual value, the number of tables, and the share of likely tables without links. The databases of a fit say little
+about another warehouse: with more features, the value is worse on a database that was left out."""
 
 ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1}
-"""Which way each of these can count at all."""
+"""The signs that the weights of these may have."""
 
 BARE = 0.5
-"""The share of tables without a known row, beyond which names are taken to be all that is known."""
+"""If a larger share of the tables has no known row, only names count as known."""
 
 _LEAST = 1e-3
 
 _PROMISING = 14
-"""The table of which rank says how much may be needed beyond those that sets are made of."""
+"""The rank of the table whose odds show whether tables outside all sets may be needed."""
 
 
 def doubts(problem: SelectionProblem, known: Posterior) -> dict[str, float]:
-    """What the posterior of a question says of its own doubts.
+    """How uncertain the posterior of a question is.
 
     Args:
-        problem: with the first stage's score, of which the best is 0, as ``r``.
+        problem: with the first stage's score as ``r``; the best is 0.
         known: the posterior.
 
     Returns:
-        entropy: of the posterior over sets, in nats; beyond: the odds of the last table that sets are made of against
-        the best one, 0 where there are fewer tables; unlinked: the share of the tables that sets are made of which
-        none of the others is linked to.
+        entropy: of the posterior over sets, in nats; beyond: the odds of the last table of which sets are made against
+        the best one, 0 if there are fewer tables; unlinked: the share of these tables that are linked to none of the
+        others.
     """
     sure = known.probability[known.probability > 0]
     last = np.sort(problem.r)[-_PROMISING] if len(problem.r) >= _PROMISING else -np.inf
@@ -59,9 +58,9 @@ def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, floa
     """The features of some sets of one question.
 
     Args:
-        contained: shape (sets,), the posterior's chance that a set holds all that is needed.
+        contained: shape (sets,), the posterior's probability that a set is complete.
         sizes: shape (sets,), how many tables it has.
-        facts: of the question, and :func:`doubts` of it; what is not known is 0.
+        facts: of the question, with its :func:`doubts`; unknown ones are 0.
 
     Returns:
         Shape (sets, len(COMPLETE)).
@@ -71,12 +70,12 @@ def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, floa
 
 
 def names_features(chance: float, facts: Mapping[str, float]) -> Floats:
-    """The features of a set of such a chance where names are all that is known: shape (len(NAMES),)."""
+    """The features of a set with this probability if only names are known: shape (len(NAMES),)."""
     known = {**facts, "one": 1.0, "sure": float(log_odds(np.array([chance]))[0])}
     return np.array([known.get(name, 0.0) for name in NAMES])
 
 
 def log_odds(chances: Floats) -> Floats:
-    """The log odds of some chances, of which none is quite sure."""
+    """The log odds of some probabilities, which are clipped away from 0 and 1."""
     chances = np.clip(chances, _LEAST, 1 - _LEAST)
     return np.asarray(np.log(chances / (1 - chances)))

@@ -1,7 +1,7 @@
 """CRUSH: a language model imagines the schema that would answer the question; real tables that cover it are chosen.
 
-Kothyari et al.: CRUSH4SQL (EMNLP 2023); MURRE section 1 tells it. Here the segments of the imagined schema, a
-``table:column`` each, take the place of sub-queries: they are what a set of tables has to cover.
+Kothyari et al.: CRUSH4SQL (EMNLP 2023), also described in section 1 of MURRE. Here the segments of the imagined schema,
+each a ``table:column``, replace the sub-queries: a set of tables has to cover them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Question: {question}
 Schema:"""
 
 WEIGHTS = GreedyWeights(coverage=1.0, join=0.0, coarse=1.0)
-"""What tables are chosen by: the segments covered, and the table as a whole."""
+"""The weights of the choice: the segments covered, and the table as a whole."""
 
 _TABLE = re.compile(r"([^\s(),;:][^(),;:\n]*?)\s*\(([^()]*)\)")
 
@@ -63,7 +63,7 @@ def parse_schema(answer: str) -> tuple[str, ...]:
     """The segments of a model's answer to :data:`PROMPT`.
 
     Raises:
-        AnswerRejected: no line of it is a table with columns in parentheses.
+        AnswerRejected: no line of the answer is a table with columns in parentheses.
     """
     if not _TABLE.search(answer):
         raise AnswerRejected("write one table on a line, as table(column, column); the answer has none")
@@ -71,12 +71,12 @@ def parse_schema(answer: str) -> tuple[str, ...]:
 
 
 def imagine(lm: LM, question: Question) -> Question:
-    """The question with the segments of the schema that a model imagines; a failed call leaves it, with a warning."""
+    """The question with the segments of a schema that a model imagines; unchanged, with a warning, if that fails."""
     return taken_apart(lm, question, PROMPT, parse_schema)
 
 
 def relevance(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """The relevance of the question together with what was imagined."""
+    """The relevance of the question together with the imagined schema."""
     segments_apart = " ".join(map(plain, question.subqueries))
     return both(index, f"{question.text} {segments_apart}", [*question.terms, *terms(segments_apart)])
 

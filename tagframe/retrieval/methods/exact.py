@@ -1,8 +1,8 @@
 """JAR's optimum without a solver, by branch and bound over sets of tables.
 
-Over the reduced problem (:meth:`~tagframe.retrieval.column_problem.ColumnProblem.reduce`) at most K - 1 joins have to
-connect K tables (constraints 2 and 11 to 15), so that the joins of a set S are its maximum spanning tree over ω > 0,
-and equations 1 to 15 come down to
+In the reduced problem (:meth:`~tagframe.retrieval.column_problem.ColumnProblem.reduce`), at most K - 1 joins have to
+connect K tables (constraints 2 and 11 to 15). So the joins of a set S are its maximum spanning tree over ω > 0, and
+equations 1 to 15 reduce to
 
     maximise  Σ_{i∈S} r_i + coverage(S) + tree(S)  over the sets S of K tables,
 
@@ -26,20 +26,20 @@ from tagframe.retrieval.prepare import among_candidates, by_both
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, forest_weights, spanning_forest
 
 Sets = npt.NDArray[np.intp]
-"""Shape (m, t): sets of t tables, a row each."""
+"""Shape (m, t): m sets of t tables, one per row."""
 
 LINKED_WEIGHTS = JarWeights(link_share=0.5)
-"""What the method maximises: the authors' weights, with the link scores as half of a join."""
+"""The weights of the objective: the authors' weights, with the link scores as half of a join."""
 
 _CHUNK = 2048
 _SLACK = 1e-9
-"""Sets are kept whose bound is this near to the best found: rounding must not lose the optimum."""
+"""Sets whose bound is this near to the best one found are kept, so that rounding does not lose the optimum."""
 
 
 def exact(
     problem: SelectionProblem, k: int | None = None, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True
 ) -> Selection:
-    """The set of k tables of the largest objective; among equals the one of the lowest indices.
+    """The set of k tables with the largest objective; among equal sets, the one with the lowest indices.
 
     Args:
         problem: see :class:`SelectionProblem`; anchors are in every set, and k does not count them.
@@ -47,7 +47,7 @@ def exact(
         weights: of the terms of the objective.
         joined: whether ω counts and the tables must connect over pairs with ω > 0; False is JAR-D.
 
-    Where no k tables connect, the best set that need not is given, and a note says so.
+    If no k tables connect, the best set without that condition is returned, and a note says so.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0.1], [0.9, 0.1, 0]])
     >>> exact(SelectionProblem(r=np.array([0.50, 0.49, 0.45]), omega=omega), 2).indices
@@ -57,7 +57,7 @@ def exact(
     best = search.run()
     note = ""
     if best is None:
-        note = "no join connects so many tables: chosen as if none were needed"
+        note = "no joins connect so many tables; they were chosen without requiring joins"
         search = _Search(problem, k, weights, joined=False)
         best = search.run()
         assert best is not None
@@ -68,19 +68,19 @@ def exact(
 def objective(
     problem: SelectionProblem, tables: npt.ArrayLike, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True
 ) -> float:
-    """The objective of one set of tables; minus infinity where they do not connect."""
+    """The objective of one set of tables; minus infinity if they do not connect."""
     search = _Search(problem, None, weights, joined)
     return float(search.values(np.asarray(tables, dtype=np.intp)[None, :])[0])
 
 
 def joinable(problem: SelectionProblem, weights: JarWeights) -> Floats:
-    """What joins two tables, shape (n, n): ω, or its mean with the link scores."""
+    """The join score of two tables, shape (n, n): ω, or its mean with the link scores."""
     return (1 - weights.link_share) * problem.omega + weights.link_share * problem.link
 
 
 @dataclass
 class _Level:
-    """Partial sets: ``sets`` of positions in the search's order, and what their bounds need."""
+    """Partial sets: ``sets`` of positions in the search's order, and the data for their bounds."""
 
     sets: Sets
     last: npt.NDArray[np.intp]
@@ -96,7 +96,7 @@ class _Level:
 
 
 class _Search:
-    """Branch and bound, a level of partial sets at a time, all of them as arrays."""
+    """Branch and bound, level by level; the partial sets of a level are arrays."""
 
     def __init__(self, problem: SelectionProblem, k: int | None, weights: JarWeights, joined: bool) -> None:
         self.joined = joined
@@ -130,23 +130,23 @@ class _Search:
         return np.asarray(np.maximum(flat, 0.0).sum(axis=1))
 
     def trees(self, sets: Sets) -> Floats:
-        """The weight of each set's maximum spanning tree over ω > 0; minus infinity where there is none."""
+        """The weight of each set's maximum spanning tree over ω > 0; minus infinity if there is none."""
         total, edges = forest_weights(self.omega, sets)
         return np.where(edges == max(sets.shape[1] - 1, 0), total, -np.inf)
 
     def run(self) -> tuple[tuple[int, ...], float] | None:
-        """The best set's free tables, ascending, and its objective; None where no set is feasible."""
+        """The free tables of the best set, ascending, and its objective; None if no set is feasible."""
         free = np.setdiff1d(np.arange(len(self.coarse)), self.anchors)
         if not self.size:
             value = float(self.values(self.anchors[None, :])[0])
             return ((), value) if value > -np.inf else None
-        # The tables that promise most come first, so that what may follow is bounded by the next few.
+        # The most promising tables come first, so that the next few give the bound on all that follow.
         promise = self.coarse + self.most_join
         self.order = free[np.argsort(-promise[free], kind="stable")]
         self.prefix = np.concatenate([[0.0], np.cumsum(promise[self.order])])
         self.later = self._later()
         self.best_value, self.best_set = self._incumbent()
-        # Depth first in pieces: memory stays small, and the sets that promise most raise the bar for the others.
+        # Depth first in pieces: memory stays small, and the most promising sets raise the bar for the others.
         open_levels = [(self._root(), 1)]
         while open_levels:
             level, depth = open_levels.pop()
@@ -218,7 +218,7 @@ class _Search:
         parent = np.repeat(np.arange(len(level.sets)), counts)
         offset = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
         position = level.last[parent] + 1 + offset
-        # What only the sums say is cheap: the bound by them goes first.
+        # The bound from sums alone is cheap, so it goes first.
         additive = level.additive[parent] + np.diff(self.prefix)[position]
         joins = np.maximum(level.largest_join[parent], self.most_join[self.order[position]])
         rest = self._completion(position, depth + 1)
@@ -230,7 +230,7 @@ class _Search:
         return _Level(sets, position, additive[kept], joins[kept], covered)
 
     def _completion(self, last: npt.NDArray[np.intp], depth: int) -> Floats:
-        """The largest sum of what is still to be chosen; minus infinity where too few tables follow."""
+        """The largest sum that the tables still to be chosen can have; minus infinity if too few tables follow."""
         end = last + 1 + self.size - depth
         fits = end < len(self.prefix)
         return np.where(fits, self.prefix[np.minimum(end, len(self.prefix) - 1)] - self.prefix[last + 1], -np.inf)
@@ -254,7 +254,7 @@ class _Search:
         return level.part(kept[np.argsort(-bound[kept], kind="stable")])
 
     def _by_gains(self, level: _Level, depth: int) -> Floats:
-        """An upper bound by what single tables would add: coverage is submodular, so that together they add no more."""
+        """An upper bound from what single tables would add: coverage is submodular, so together they add no more."""
         missing = self.size - depth
         gains = np.empty((len(level.sets), len(self.order)))
         gains[:] = np.diff(self.prefix)
@@ -267,7 +267,7 @@ class _Search:
         return np.asarray(level.additive - level.largest_join + covered + most)
 
     def _finish(self, level: _Level) -> None:
-        """The objective of the whole sets that are left, the most promising ones first."""
+        """Compute the objective of the complete sets that are left, the most promising ones first."""
         fixed = np.broadcast_to(self.anchors, (len(level.sets), len(self.anchors)))
         sets = np.concatenate([fixed, self.order[level.sets]], axis=1)
         for start in range(0, len(sets), _CHUNK):
@@ -291,7 +291,7 @@ def _selection(
     value: float,
     note: str,
 ) -> Selection:
-    """The chosen tables in the order of what the set would lose without each."""
+    """The chosen tables, ordered by what the set would lose without each."""
     together = [*np.flatnonzero(problem.anchor).tolist(), *chosen]
     coarse = weights.coarse * problem.r[list(chosen)]
     alone = np.array([search.fine[:, table].sum() for table in chosen])

@@ -1,4 +1,4 @@
-"""Iterative join-aware retrieval: tables chosen one after another by what each adds to those chosen before.
+"""Iterative join-aware retrieval: tables are chosen one by one, each by what it adds to those chosen before.
 
 Boutaleb, Amann, Angarita, Naacke: Exploring Multi-Table Retrieval Through Iterative Search (AI for Tabular Data, 2025).
 """
@@ -20,8 +20,8 @@ class GreedyWeights:
     """λ of equation 3; the defaults are the paper's own (appendix A).
 
     Attributes:
-        coverage, join, coarse: of the three gains.
-        link_share: how much of a join's gain is the link score, the rest being ω; the paper knows ω only (0).
+        coverage, join, coarse: the weights of the three gains.
+        link_share: the share of the link score in a join's gain; the rest is ω. The paper uses ω only (0).
     """
 
     coverage: float = 2.0
@@ -32,11 +32,11 @@ class GreedyWeights:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """C_k of section 2: what is chosen so far, and how well each sub-query is covered by it.
+    """C_k of section 2: the tables chosen so far, and how well they cover each sub-query.
 
     Attributes:
         selected: the chosen tables in order of choice, the anchors first.
-        coverage: shape (q,), the best fine relevance that each sub-query has found (0 at the start).
+        coverage: shape (q,), the best fine relevance for each sub-query so far (0 at the start).
     """
 
     selected: tuple[int, ...]
@@ -66,7 +66,7 @@ def greedy(
     *,
     covered_at: float | None = None,
 ) -> Selection:
-    """Choose tables one by one, each the best for what is chosen so far (equations 3 and 4).
+    """Choose tables one by one, each the best addition to those chosen so far (equations 3 and 4).
 
     Args:
         problem: see :class:`SelectionProblem`; anchors are the first context.
@@ -101,7 +101,7 @@ def greedy(
 
 GREEDY = Method(
     "greedy",
-    "takes tables one by one, each the best for what is chosen so far (iterative join-aware retrieval)",
+    "takes tables one by one, each the best addition to those chosen so far (iterative join-aware retrieval)",
     by_both,
     among_candidates,
     greedy,

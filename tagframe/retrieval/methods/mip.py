@@ -1,8 +1,8 @@
 """Join-aware multi-table retrieval as printed: the mixed-integer program of JAR, equations 1 to 15.
 
 Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
-3.2 and appendix B. It is here to be read beside the paper and to check :func:`~tagframe.retrieval.methods.exact.exact`
-against, which finds the same optimum some thousand times faster.
+3.2 and appendix B. It follows the paper line by line, and serves as a check of
+:func:`~tagframe.retrieval.methods.exact.exact`, which finds the same optimum about a thousand times faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tagframe.retrieval.problem import Selection, best_first
 Variant = Literal["D", "F", "G"]
 
 SECONDS = 60.0
-"""After which the method gives the best set found."""
+"""The time limit of the method, after which it returns the best set found."""
 
 
 def mip(
@@ -38,14 +38,14 @@ def mip(
     """The optimum by python-mip with its bundled solver CBC.
 
     Args:
-        problem: relevance and joinability column by column; anchors, which the paper has not, are in every set.
+        problem: relevance and joinability column by column; anchors (an addition to the paper) are in every set.
         k: how many, the anchors not counted; None for all.
         weights: of the terms of the objective.
         variant: "D" leaves table-table relevance out, "F" is the full program. "G" is the same program over a problem
             in which declared keys have ω = 1 (see :class:`~tagframe.retrieval.joinability.Joinability`).
-        seconds: the time limit; the best set found until then is given, and a note says so.
+        seconds: the time limit; after it, the best set found is returned, and a note says so.
 
-    Where the program has no solution, or none was found in time, the result is that of ``exact``, and a note says so.
+    If the program has no solution, or none was found in time, the result is that of ``exact``, and a note says so.
 
     Raises:
         MissingExtra: the package ``mip`` is not installed.
@@ -70,21 +70,21 @@ def mip(
     model.objective = objective
     status = model.optimize(max_seconds=seconds if seconds is not None else solver.INF)
     if model.num_solutions == 0:
-        why = "has no solution" if status == solver.OptimizationStatus.INFEASIBLE else "gave none in time"
+        why = "has no solution" if status == solver.OptimizationStatus.INFEASIBLE else "found no solution in time"
         selection = exact(problem.reduce(), k, weights, joined=variant != "D")
-        note = f"the integer program {why}: chosen by exact"
+        note = f"the integer program {why}; the tables were chosen by exact"
         return Selection(selection.indices, selection.edges, selection.objective, selection.score, note=note)
     chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5 and not problem.anchor[i]])
     order = chosen[best_first(problem.r[chosen])]
     edges = sorted({(min(i, j), max(i, j)) for (i, j), c in program.edges() if c.x > 0.5})
-    note = "" if status == solver.OptimizationStatus.OPTIMAL else f"best found in {seconds:g} s, not proven the best"
+    note = "" if status == solver.OptimizationStatus.OPTIMAL else f"best set found in {seconds:g} s, not proven optimal"
     return Selection(
         tuple(order.tolist()), tuple(edges), float(model.objective_value), weights.coarse * problem.r[order], note=note
     )
 
 
 class _Program:
-    """The variables and constraints, called as in the paper: q sub-query, i and j tables, k and l their columns."""
+    """The variables and constraints, named as in the paper: q sub-query, i and j tables, k and l their columns."""
 
     def __init__(self, problem: ColumnProblem, size: int, model: Any, solver: Any) -> None:
         self.problem, self.K, self.model, self.xsum = problem, size, model, solver.xsum
@@ -173,7 +173,7 @@ class _Program:
         return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]
 
 
-# The columns' joins have the link scores in them.
+# The joins of columns include the link scores.
 COLUMN_WEIGHTS = replace(LINKED_WEIGHTS, link_share=0.0)
 
 MIP = Method(

@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from tagframe.lm import LM
 
 BEAM, HOPS = 5, 3
-"""The paper's (section 3.1)."""
+"""The paper's value (section 3.1)."""
 
 REMOVAL_HOPS = 2
-"""Hops without a model: nobody says that the tables suffice, and a third hop loses more than it finds."""
+"""Hops without a model: nothing tells when the tables suffice, and a third hop loses more than it finds."""
 
 Ablation: TypeAlias = Literal["rewrite", "tabulation", "early-stop"]
-"""What the paper takes away to see what it is worth (section 3.3, table 4): the rewriting, so that what was retrieved
-is spliced to the question; the form of tables, so that a question takes its place; the mark that nothing is missing."""
+"""The ablations of the paper (section 3.3, table 4): without rewriting, retrieved tables are appended to the question;
+without tabulation, the model writes a question instead of tables; or without the mark that nothing is missing."""
 
 Retriever = Callable[[Sequence[str]], Floats]
-"""Texts in, the similarity of each to every table out: shape (texts, n)."""
+"""A function from texts to the similarity of each text and every table: shape (texts, n)."""
 
 Rewriter = Callable[[str, Sequence[Sequence[int]]], Sequence[str | None]]
-"""The question and lists of retrieved tables in; of each list the text to retrieve further tables with, or None where
-those suffice."""
+"""A function from the question and lists of retrieved tables to the next text to search with for each list, or None if
+its tables suffice."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ def murre(question: str, retrieve: Retriever, rewrite: Rewriter, *, beam: int = 
         question: as asked.
         retrieve: similarities; those below 0 count as 0.
         rewrite: see :data:`Rewriter`.
-        beam: lists kept at a hop, and tables that each list is extended by.
-        hops: at most so many.
+        beam: how many lists are kept at a hop, and by how many tables each list is extended.
+        hops: the largest number of hops.
 
     Returns:
-        Shape (n,). Tables of no list come after all others, ordered by their similarity to the question.
+        Shape (n,). Tables that are in no list come after all others, ordered by their similarity to the question.
     """
     live = [_List((), 1.0, question)]
     done: list[_List] = []
@@ -89,7 +89,7 @@ def murre(question: str, retrieve: Retriever, rewrite: Rewriter, *, beam: int = 
         members = list(one.tables)
         listed[members] = np.maximum(listed[members], one.score)
     lowest = float(listed[listed > 0].min(initial=1.0))
-    # A product holds for a whole list; its tables are told apart by the question itself.
+    # A whole list has one product; its tables are ordered by their similarity to the question.
     return np.asarray(np.where(listed > 0, listed + 1e-6 * lowest * first, 0.5 * lowest * first))
 
 
@@ -106,16 +106,16 @@ def without_found(
     with_database: bool = True,
     stops: bool = True,
 ) -> list[str | None]:
-    """Rewriting without a model: what the retrieved tables name is taken out of the question.
+    """Rewriting without a model: words that the retrieved tables name are removed from the question.
 
-    What is left is looked for beside the whole question, in the database of the last table: the words that are left
-    alone lead away from the domain. The question is done with where no word is left.
+    The next search is for the remaining words together with the whole question and the database of the last table: the
+    remaining words by themselves lead away from the domain. The search ends when no word is left.
 
     Args:
         tables: of the corpus, in the order that lists refer to.
         question, lists: as for a :data:`Rewriter`.
-        with_database: whether databases have names that say something.
-        stops: whether a question of which no word is left is done with; it is asked again as it is where not.
+        with_database: whether the names of databases help.
+        stops: whether the search ends when no word is left; if not, the whole question is searched for again.
     """
     words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
     found: list[str | None] = []
@@ -128,7 +128,7 @@ def without_found(
 
 
 def spliced(tables: Sequence[TableProfile], question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
-    """No rewriting: the question beside the tables that were retrieved (section 3.3, "w/o rewrite").
+    """No rewriting: the question with the retrieved tables appended (section 3.3, "w/o rewrite").
 
     Args:
         tables: of the corpus, in the order that lists refer to.
@@ -158,7 +158,7 @@ Completing Tables: student_club.Event(event id, event name, event date, type, no
 Question: {question}
 Database: {tables}
 Completing Tables:"""
-"""The paper's prompt (appendix A, tables 7 and 8) with the examples that it prints."""
+"""The paper's prompt (appendix A, tables 7 and 8) with the examples printed there."""
 
 _STOPS = (
     " Return None if no left SQL tables according to the user's request.",
@@ -169,7 +169,7 @@ Completing Tables: None
 
 """,
 )
-"""What the prompt says of the mark."""
+"""The parts of the prompt about the mark."""
 
 QUESTION_PROMPT = """Given the following SQL tables, your job is to ask for the information that a user's request \
 needs and that they do not hold, in one natural language question. Return None if they hold all of it.
@@ -192,11 +192,11 @@ Left Question: Which event is called 'Community Theater', and when was it?
 Question: {question}
 Database: {tables}
 Left Question:"""
-"""The prompt without tabulation, of which the paper prints nothing: its own, asking for a question."""
+"""The prompt without tabulation. The paper does not print it, so this is the paper's prompt, asking for a question."""
 
 
 def prompt_of(ablate: Ablation | None) -> str:
-    """What a model is asked, with ``{question}`` and ``{tables}`` to be filled in."""
+    """The prompt, with ``{question}`` and ``{tables}`` to be filled in."""
     if ablate == "tabulation":
         return QUESTION_PROMPT
     prompt = PROMPT
@@ -212,12 +212,12 @@ def rewritten(
     question: str,
     lists: Sequence[Sequence[int]],
 ) -> list[str | None]:
-    """The tables that a model misses beside those of each list; lists whose call failed stop, with a warning.
+    """For each list, the tables that are missing according to a model; lists whose call fails stop, with a warning.
 
     Args:
         lm: the model.
         tables: of the corpus, in the order that lists refer to.
-        ablate: what to do without.
+        ablate: the part that is left out.
         question, lists: as for a :data:`Rewriter`.
     """
     from tagframe.lm import Prompt
@@ -228,17 +228,17 @@ def rewritten(
     completions = lm.complete(prompts, accept=parse_completion)
     failed = [completion.error for completion in completions if completion.error is not None]
     if failed:
-        warn(f"{len(failed)} of {len(lists)} questions were not rewritten: {failed[0]}")
+        warn(f"rewriting failed for {len(failed)} of {len(lists)} questions: {failed[0]}")
     return [completion.value or None for completion in completions]
 
 
 def linearised(table: TableProfile) -> str:
-    """``database.table(column, …)``, as the paper shows tables (section 2.2)."""
+    """A table as ``database.table(column, …)``, as in the paper (section 2.2)."""
     return f"{table.database}.{table.name}({', '.join(column.name for column in table.columns)})"
 
 
 def parse_completion(answer: str) -> str:
-    """The tables of a model's answer to :data:`PROMPT`; "" for the mark that none is missing.
+    """The tables in a model's answer to :data:`PROMPT`; "" for the mark that none is missing.
 
     >>> parse_completion("None."), parse_completion(" tv.country(id, name)")
     ('', 'tv.country(id, name)')
@@ -250,13 +250,13 @@ def parse_completion(answer: str) -> str:
 def relevance(
     index: RetrievalIndex, question: Question, lm: LM | None = None, *, ablate: Ablation | None = None
 ) -> Floats:
-    """The scores of :func:`murre`, rewritten by the model where there is one.
+    """The scores of :func:`murre`; the model, if there is one, rewrites.
 
     Args:
         index: of the corpus.
         question: as asked.
-        lm: who rewrites; rules where None.
-        ablate: what to do without.
+        lm: the model that rewrites; rules if None.
+        ablate: the part that is left out.
 
     Raises:
         NotConfigured: rewriting into a question needs a model.
@@ -271,7 +271,7 @@ def relevance(
     elif lm is not None:
         rewriter = partial(rewritten, lm, tables, ablate)
     elif ablate == "tabulation":
-        raise NotConfigured("without a model nothing is rewritten into tables, so there is no tabulation to leave out")
+        raise NotConfigured('ablate="tabulation" needs a model; without one there is no tabulation to leave out')
     else:
         rewriter = partial(without_found, tables, with_database=not index.one_database, stops=ablate is None)
     return murre(question.text, index.similarities, rewriter, hops=hops)

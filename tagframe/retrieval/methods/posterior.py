@@ -12,10 +12,10 @@ import numpy.typing as npt
 from tagframe.retrieval.problem import Floats
 
 _SHARE_OF_COMPLETE = 0.5
-"""What P(all tables are in the set) weighs against the expected recall."""
+"""The weight of P(all tables are in the set) against the expected recall."""
 
 _TOO_LITTLE = 1e-4
-"""What a further table has to add for the posterior to say which; below, the first stage does."""
+"""If the best further table adds less, the first stage chooses the table, not the posterior."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Posterior:
     """The probability of every small set.
 
     Attributes:
-        positions: shape (p,), ascending: the tables that sets are made of.
+        positions: shape (p,), ascending: the tables of which sets are made.
         masks: shape (sets,): bit b of a mask stands for ``positions[b]``.
         probability: shape (sets,), sums to 1.
     """
@@ -34,7 +34,7 @@ class Posterior:
 
     @cached_property
     def members(self) -> Floats:
-        """Shape (sets, p): 1 where a set has a table."""
+        """Shape (sets, p): 1 if a set has a table."""
         return (self.masks[:, None] >> np.arange(len(self.positions)) & 1).astype(np.float64)
 
     @cached_property
@@ -44,7 +44,7 @@ class Posterior:
 
     @cached_property
     def _contained(self) -> Floats:
-        """For every mask of ``positions`` the probability that all that is needed is in it: shape (2 ** p,)."""
+        """For every mask of ``positions``, the probability that it is complete: shape (2 ** p,)."""
         contained = np.zeros(1 << len(self.positions))
         contained[self.masks] = self.probability
         for bit in reversed(range(len(self.positions))):  # sums over subsets, one table at a time
@@ -53,7 +53,7 @@ class Posterior:
         return contained
 
     def given_at_least(self, size: int) -> Posterior:
-        """The posterior where it is known that so many tables are needed, up to the largest sets there are."""
+        """The posterior given that at least so many tables are needed, up to the size of the largest sets."""
         kept = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
         return Posterior(self.positions, self.masks, kept / max(float(kept.sum()), 1e-300))
 
@@ -64,38 +64,38 @@ class Posterior:
     def best(self, size: int, fixed: int = 0) -> tuple[int, float]:
         """The mask of ``size`` tables that best contains what is needed, and its value.
 
-        The value of a set is half the probability that it holds all that is needed, and half the expected recall.
+        The value of a set is half the probability that it is complete plus half the expected recall.
 
         Args:
             size: how many tables, those of ``fixed`` counted.
-            fixed: a mask of tables that are in.
+            fixed: a mask of tables that are in the set in any case.
         """
         allowed, bits = _masks_of(len(self.positions), size, fixed)
         recall = (self.probability / self.sizes) @ self.members
         value = _SHARE_OF_COMPLETE * self._contained[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits @ recall)
-        # Where everything is surely in, the tables that are likelier go first.
+        # If all needed tables are surely included, likelier tables go first.
         value = value + 1e-9 * (bits @ self.tables())
         position = int(value.argmax())
         return int(allowed[position]), float(value[position])
 
     def mask(self, tables: Iterable[int]) -> int:
-        """The mask of some tables; those that are none of ``positions`` are not in it."""
+        """The mask of some tables; tables that are not in ``positions`` are left out."""
         held = set(tables)
         return sum(1 << bit for bit, position in enumerate(self.positions.tolist()) if position in held)
 
     def contained(self, mask: int) -> float:
-        """The probability that all that is needed is in a set."""
+        """The probability that a set is complete."""
         return float(self.probability[(self.masks & ~mask) == 0].sum())
 
     def extended(self, mask: int, prior: Floats, fixed: int = 0) -> list[int]:
-        """The bits of further tables, each next by what it adds to the value of :meth:`best`.
+        """The bits of further tables, in the order of what each adds to the value of :meth:`best`.
 
-        It ends where no table adds anything to speak of.
+        It ends when no table adds a noticeable amount.
 
         Args:
-            mask: the tables that are in.
-            prior: shape (p,), which of equals goes first.
-            fixed: a mask of tables that are in, whatever happens.
+            mask: the tables that are in the set.
+            prior: shape (p,), which of equal tables goes first.
+            fixed: a mask of tables that are in the set in any case.
         """
         members = self.members
         inside = ((mask | fixed) >> np.arange(len(self.positions)) & 1).astype(bool)
@@ -114,7 +114,7 @@ class Posterior:
 
 @lru_cache(maxsize=32)
 def _masks_of(count: int, size: int, fixed: int) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The masks of ``size`` of ``count`` tables that have those of ``fixed``, and their bits: shape (masks, count)."""
+    """All masks of ``size`` of ``count`` tables that contain ``fixed``, and their bits: shape (masks, count)."""
     every = np.arange(1 << count, dtype=np.int64)
     bits = every[:, None] >> np.arange(count) & 1
     allowed = np.flatnonzero((bits.sum(axis=1) == size) & ((every & fixed) == fixed))

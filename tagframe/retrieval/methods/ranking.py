@@ -1,4 +1,4 @@
-"""The baselines of every paper: the k tables of highest coarse relevance, by meaning, by words, or by both."""
+"""The usual baselines: the k tables of highest coarse relevance, by meaning, by words, or by both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tagframe.retrieval.problem import Selection, SelectionProblem, best_first, 
 
 
 def best(problem: SelectionProblem, k: int | None = None) -> Selection:
-    """The k tables of highest ``r``, whatever ``r`` is: a bi-encoder's cosine, BM25, or scores of the caller's own.
+    """The k tables of highest ``r``, such as a bi-encoder's cosine, BM25, or the caller's own scores.
 
     >>> best(SelectionProblem(r=np.array([0.2, 0.9, 0.5])), 2).indices
     (1, 2)

@@ -13,7 +13,7 @@ from tagframe.retrieval.problem import LINKED, Floats, RowKind, SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
 LARGEST = 5
-"""Tables in the largest set that is scored."""
+"""The number of tables in the largest sets that are scored."""
 
 _KINDS = (
     RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD, RowKind.TERM, RowKind.MEASURE
@@ -35,12 +35,12 @@ FEATURES = (
 )
 """The features of a set S, in order.
 
-sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: what S covers of the rows of a kind;
-cover_least: what the table that adds least to it adds, cover_alone: what single tables of S cover that no other does.
-lacking: how many names S does not hold that other tables of its databases do.
-link_tree: the maximum spanning tree over link scores. unlinked: how many links are missing to
-connect S; connected: 1 where none is. other_databases: how many beside the first; one_database: 1 for several of one.
-near_duplicate: the most similar pair. size_*: 1 for sets of that size.
+sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: how much S covers of the rows of a kind;
+cover_least: the smallest addition of one table to that; cover_alone: the part that only one table of S covers. lacking:
+how many names S lacks that other tables of its databases hold. link_tree: the maximum spanning tree over link scores.
+unlinked: how many links are missing to connect S; connected: 1 if none is. other_databases: how many databases beside
+the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. size_*: 1 for sets
+of that size.
 """
 
 
@@ -55,7 +55,7 @@ def index_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
 
 @lru_cache(maxsize=32)
 def smaller_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
-    """For each of :func:`index_sets` where the same set without its last table stands among those of one table less;
+    """For each of :func:`index_sets`, the index of the same set without its last table among the sets of that size;
     for the sets of one table, where the empty one does."""
     found = [np.zeros(count, dtype=np.intp)]
     for smaller, sets in pairwise(index_sets(count)):
@@ -73,11 +73,11 @@ def set_masks(count: int) -> npt.NDArray[np.int64]:
 def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> Floats:
     """The features of every set of up to :data:`LARGEST` of some tables.
 
-    A set is a smaller one and one table more, so that what is known of that one is gone on from.
+    A set is a smaller set and one more table, so its features are computed from those of the smaller set.
 
     Args:
-        problem: with the first stage's score, of which the best is 0, as ``r``.
-        positions: the tables to make sets of.
+        problem: with the first stage's score as ``r``; the best is 0.
+        positions: the tables of which sets are made.
 
     Returns:
         Shape (sets, len(FEATURES)), in the order of :func:`index_sets`.
@@ -91,7 +91,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     covered = [_Covered.of_one(block) for block in rows]
     names = rows[_KINDS.index(RowKind.HELD)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
-    around = near  # what the databases of each set hold of the names
+    around = near  # the names that the databases of each set hold
     databases, pair = np.ones(len(positions)), similarity.diagonal()
     blocks = []
     for sets, smaller in zip(index_sets(len(positions)), smaller_sets(len(positions)), strict=True):
@@ -127,14 +127,14 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Covered:
-    """What sets of one size cover of some rows.
+    """How much sets of one size cover of some rows.
 
     Attributes:
-        values: shape (tables, rows), what each table covers.
-        best: shape (sets, rows), what the best table of each set does.
-        second: the same of the next one.
+        values: shape (tables, rows), the coverage of each table.
+        best: shape (sets, rows), the coverage of the best table of each set.
+        second: the same for the second best.
         who: shape (sets, rows), which of the set's tables is the best.
-        size: tables of a set.
+        size: the number of tables in a set.
     """
 
     values: Floats
@@ -145,12 +145,12 @@ class _Covered:
 
     @classmethod
     def of_one(cls, rows: Floats) -> _Covered:
-        """Of the sets of one table."""
+        """The coverage of the sets of one table."""
         values = np.ascontiguousarray(rows.T)
         return cls(values, values, np.full(values.shape, -np.inf), np.zeros(values.shape, dtype=np.intp))
 
     def with_one_more(self, smaller: npt.NDArray[np.intp], last: npt.NDArray[np.intp]) -> _Covered:
-        """Of the sets that are one of these (``smaller``) and a table more."""
+        """The coverage of sets that are one of these (``smaller``) and one more table."""
         value, best = self.values[last], self.best[smaller]
         return _Covered(
             self.values,
@@ -161,7 +161,7 @@ class _Covered:
         )
 
     def features(self) -> Floats:
-        """What each set covers, what its least table adds, and what its tables cover alone: (sets, 3)."""
+        """The coverage of each set, the smallest addition of a table, and what only one table covers: (sets, 3)."""
         count, rows = self.best.shape
         total = self.best @ np.ones(rows)
         if self.size == 1 or not rows:

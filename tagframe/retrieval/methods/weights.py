@@ -23,27 +23,27 @@ from tagframe.retrieval.signals import FACTS, SIGNALS
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of both stages and of what they are sure of, by name; what is not named weighs nothing.
+    """The weights of both stages and of the confidence, by name; a name without a weight has weight 0.
 
     Attributes:
-        table: of each of :data:`~tagframe.retrieval.signals.SIGNALS`, for the first stage.
-        set: of each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, for the second.
-        complete: of each of :data:`~tagframe.retrieval.methods.confidence.COMPLETE`, for the chance that a set holds
-            all that is needed; where none is given, it is what the posterior says.
-        fits: of a constant ("one") and of each of :data:`~tagframe.retrieval.signals.FACTS`, for the chance that
-            the corpus has what the question asks for; where none is given, it is taken to.
-        learned: of each of :data:`tagframe.retrieval.learned.SIGNALS`, of tables, and of
+        table: for each of :data:`~tagframe.retrieval.signals.SIGNALS`, in the first stage.
+        set: for each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, in the second stage.
+        complete: for each of :data:`~tagframe.retrieval.methods.confidence.COMPLETE`, for the probability that a set is
+            complete; if empty, that is the posterior's value.
+        fits: for a constant ("one") and each of :data:`~tagframe.retrieval.signals.FACTS`, for the probability that the
+            corpus has what the question asks for; if empty, that is 1.
+        learned: for each of :data:`tagframe.retrieval.learned.SIGNALS` of tables and
             :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW` and
-            :data:`tagframe.retrieval.learned.TOLD`; used where statements were learned.
-        sure: of each of :data:`~tagframe.retrieval.methods.confidence.NAMES`, for what the chance is at most said to
-            be in one large database without rows; where none is given, it is said as it is.
-        seen: of some of the facts of a question the least and the greatest value in such databases of the fit, by name.
-        spread: how far the log odds of a complete set are off in such a database that was left out, as a rule.
-        names: those that are used in place of ``table``, ``set``, ``complete``, ``sure``, ``seen`` and ``spread`` where
-            names are all that is known of most tables; None for the same everywhere.
+            :data:`tagframe.retrieval.learned.TOLD`; used if statements were learned.
+        sure: for each of :data:`~tagframe.retrieval.methods.confidence.NAMES`, for the highest confidence that is
+            reported in one large database without rows; if empty, there is no such limit.
+        seen: for some facts of a question, the least and the greatest value in such databases of the fit, by name.
+        spread: the usual error of the log odds of a complete set in such a database that was left out of the fit.
+        names: the weights that replace ``table``, ``set``, ``complete``, ``sure``, ``seen`` and ``spread`` if only
+            names are known of most tables; None for the same weights everywhere.
 
     Raises:
-        InvalidArgument: a name that is none of these.
+        InvalidArgument: an unknown name.
     """
 
     table: Mapping[str, float]
@@ -64,16 +64,16 @@ class Weights:
         for given, known in every:
             unknown = sorted(given.keys() - set(known))
             if unknown:
-                raise InvalidArgument(f"no weights are known of {', '.join(map(repr, unknown))}; there are {known}")
+                raise InvalidArgument(f"no weight is called {', '.join(map(repr, unknown))}; there are {known}")
 
     def for_question(self, facts: Mapping[str, float]) -> Weights:
-        """Those for a question of these facts: of names, where no row is known of most tables."""
+        """The weights for a question with these facts: those of ``names`` if most tables have no known row."""
         if self.names is None or facts.get("unseen", 0.0) <= BARE:
             return self
         return replace(self.names, fits=self.fits, learned=self.learned)
 
     def prior(self, signals: Floats) -> Floats:
-        """The first stage's score of each table, of which the best is 0: shape (n,)."""
+        """The first stage's score of each table; the best is 0: shape (n,)."""
         scores = signals @ np.array([self.table.get(name, 0.0) for name in SIGNALS])
         return np.asarray(scores - scores.max(initial=-np.inf)) if len(scores) else scores
 
@@ -82,34 +82,34 @@ class Weights:
         return np.asarray(features @ np.array([self.set.get(name, 0.0) for name in FEATURES]))
 
     def of_learned(self, names: Sequence[str]) -> Floats:
-        """The weights of what was learned, by name: shape (len(names),)."""
+        """The weights of learned evidence, by name: shape (len(names),)."""
         return np.array([self.learned.get(name, 0.0) for name in names])
 
     def fit(self, facts: Mapping[str, float]) -> float:
-        """The chance that the corpus has what a question of these facts asks for."""
+        """The probability that the corpus has what a question with these facts asks for."""
         if not self.fits:
             return 1.0
         return _chance(sum(weight * {"one": 1.0, **facts}.get(name, 0.0) for name, weight in self.fits.items()))
 
     def completeness(self, features: Floats, contained: Floats) -> Floats:
-        """The chance of each of some sets to hold all that is needed.
+        """The probability that each of some sets is complete.
 
         Args:
             features: shape (sets, len(COMPLETE)).
-            contained: shape (sets,), what the posterior says.
+            contained: shape (sets,), the posterior's value.
         """
         if not self.complete:
             return contained
         return np.asarray(1 / (1 + np.exp(-features @ np.array([self.complete.get(name, 0.0) for name in COMPLETE]))))
 
     def by_names(self, chance: float, features: Floats) -> float:
-        """What a chance is said to be in one large database without rows: features of shape (len(NAMES),)."""
+        """The probability as it is reported in one large database without rows: features of shape (len(NAMES),)."""
         if not self.sure:
             return chance
         return min(chance, _chance(float(features @ np.array([self.sure.get(name, 0.0) for name in NAMES]))))
 
     def unlike(self, facts: Mapping[str, float]) -> bool:
-        """Whether a question is asked in a database without rows, and none of the fit had facts like its own."""
+        """Whether the question's database has no rows and a fact is outside the range of such databases in the fit."""
         ranges = self.seen.items() if facts.get("bare", 0.0) > BARE else ()
         return any(not least <= facts.get(name, least) <= most for name, (least, most) in ranges)
 
