@@ -242,9 +242,7 @@ def retrieve(corpus: str, question: str, k: HowMany, method: str | None, as_json
 @_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
 @_reaction("--on-loss", "warn", "rows of the first table have no partner")
 @_reaction("--on-ambiguous", "warn", "other joins are equally likely")
-@click.option(
-    "--stack/--no-stack", default=True, help="Join tables like sales_2023 and sales_2024 as one table."
-)
+@click.option("--stack/--no-stack", default=True, help="Join tables like sales_2023 and sales_2024 as one table.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the rows to this .csv or .parquet file.")
 @_json
 def merge(
@@ -412,7 +410,9 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--to", type=click.Path(path_type=Path), help="The folder for new Parquet files.")
 @click.option("--ask", is_flag=True, help="Let the model answer questions, within --budget.")
 @click.option("--learn", is_flag=True, help="Let agents save statements as answers to questions.")
-@click.option("--budget", type=click.FloatRange(min=0), help="The most that the model may cost in this run, in dollars.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), help="The most that the model may cost in this run, in dollars."
+)
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
 @_model

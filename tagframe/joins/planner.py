@@ -260,7 +260,9 @@ def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
     unnamed = [profile.name for profile in profiles if is_unnamed(profile.name)]
     if not unnamed:
         return ""
-    return f". Keys are found by names, and {' and '.join(unnamed)} {'have' if len(unnamed) > 1 else 'has'} none: {NAMED}"
+    return (
+        f". Keys are found by names, and {' and '.join(unnamed)} {'have' if len(unnamed) > 1 else 'has'} none: {NAMED}"
+    )
 
 
 def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:

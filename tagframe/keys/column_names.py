@@ -43,7 +43,7 @@ _SAVED_INDEX = frozenset(
     """unnamed index indexid row rowid rownum rownumber rowno rownr idx seq sequence record recordid recordnumber
     recordno obs observation level""".split()
 )
-"""Names of columns that number the rows, without separators: a saved index, or the row number of a statistics program."""
+"""Names of columns that number the rows, without separators: a saved index, or a statistics program's row number."""
 PLACES = frozenset("city town village country nation county state province region district continent".split())
 """A table in which such a column is unique is about these places, whatever its name."""
 _IDENTIFIERS = frozenset(

@@ -96,7 +96,7 @@ def _key_pair(candidate: Candidate, surest: float) -> KeyPair:
 
 
 def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -> list[Candidate]:
-    """The candidates without those between tables with the same columns: their rows are of one kind but not the same."""
+    """The candidates without those between tables of the same columns: their rows are of one kind but not the same."""
     shape = {table: number for number, group in enumerate(infer_unions(tables)) for table in group.tables}
     return [
         candidate

@@ -125,7 +125,7 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
 
 
 def has_versions(columns: Iterable[str]) -> bool:
-    """Whether the rows of a table with these columns are versions: with a start, a number, or a mark for current rows."""
+    """Whether the rows of a table with these columns are versions: with a start, a number, or a mark if current."""
     return any(names.version_column(column) not in (None, "end") for column in columns)
 
 

@@ -37,7 +37,7 @@ MOST_KEYS = 500_000
 _MOST_NEAR = 20_000
 """At most this many texts are compared in canonical form; with more, the merge is left to pandas."""
 _FIRST_ROWS, _MORE = 1_000, 16
-"""Rows of the start table that are read first for a limit: four per row, and a minimum. Then the factor of each round."""
+"""For a limit: the least number of rows of the start table that are read first, and the factor of the next rounds."""
 _ROUNDS = 3
 
 
