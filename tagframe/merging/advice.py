@@ -210,8 +210,8 @@ def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, An
     if example is not None:
         such = f", for example {example[0]!r} and {example[1]!r}"
     warn(
-        f"{coerced:,} of {counted(rows, 'matching row')} on {step} match{'es' * (coerced == 1)} only after coercion: "
-        f"the keys are written differently{such}",
+        f"{coerced:,} of {counted(rows, 'row matches', 'rows match')} on {step} only after coercion: the keys are "
+        f"written differently{such}",
         CoercedKeysWarning,
     )
 
