@@ -516,7 +516,7 @@ class OperatorMethods:
                 ``on`` names one.
             how: the kind of every join. "left" keeps the rows of the first frame.
             on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
-            on_loss: what to do if rows of the first frame are lost; lost rows of other frames are not reported.
+            on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
             on_ambiguous: what to do if other plans are equally likely.
             columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
             where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a

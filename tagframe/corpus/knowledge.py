@@ -112,9 +112,7 @@ class FactsFile:
             try:
                 kept = _read(KeptFile(path))
             except UnreadableFacts as error:
-                warn(
-                    f"the facts of another source are ignored, also if this data is its copy: {error}", CatalogueWarning
-                )
+                warn(f"facts of another source are not used, even if this data is its copy: {error}", CatalogueWarning)
                 continue
             if kept is not None and kept.told.facts:
                 yield kept

@@ -25,7 +25,7 @@ _NEAR = 4.0
 """Keys between two tables are nearly equally likely if their strengths differ by less. Then the question decides, or
 the order of their roles."""
 _SIBLING = 2.0
-"""The malus, in log odds, of a pair of columns that both reference a table outside the plan."""
+"""The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _ROLES_APART = 1.0
 """Two references of one table to the same column are equally likely, for pairs with another table's reference, if their
 log odds differ by less."""

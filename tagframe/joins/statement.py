@@ -183,9 +183,7 @@ class Joined:
         """The condition that a moment is within an interval; a missing end is open."""
         others = [one for one in step.comparisons if one[1] != "="]
         if len(others) < 2:
-            raise InvalidArgument(
-                f"SQL of all dialects cannot find the nearest row of {step}: merge the tables instead"
-            )
+            raise InvalidArgument(f"the SQL of a plan cannot find the nearest row of {step}: merge the tables instead")
         is_base = others[0][0] == others[1][0]
         for mine, sign, theirs in others:
             sides = self.column(step.base, mine), self.column(step.table, theirs)

@@ -65,7 +65,7 @@ def run_plan(
             of keys, so nothing matches by coercion; it gives rows in its own order, and chooses the rows of a limit.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do if a step repeats rows of the start table.
-        on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables are not reported.
+        on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables cause no warning.
             With a ``limit``, or with a ``where`` and no anchor, the result may not show what was lost: "warn" then
             counts lost rows in tables of up to 100,000 rows only, and for larger ones the report has the count. In
             other merges "warn" and "raise" also warn of keys by which no row has a partner.

@@ -106,7 +106,7 @@ def test_frames_of_two_years_are_stacked_and_the_report_begins_with_it():
     frames = {"budget_2023": YEAR, "budget_2024": YEAR}
     frame, report = merged(frames, stack=True)
     assert len(frame) == 6
-    assert repr(report).startswith("frames.budget is the stack of frames.budget_2023 and frames.budget_2024.\nMerged from")
+    assert repr(report).startswith("frames.budget is the stack of frames.budget_2023 and frames.budget_2024.\nMerged")
     with pytest.raises(NotConnected):
         tf.merge(frames, stack=False)
     with pytest.raises(NotConnected):
@@ -166,7 +166,7 @@ def test_a_tie_is_said_in_the_plan_the_report_and_a_warning_and_can_be_refused()
     plan = tf.join_plan(GAMES)
     assert plan.ambiguous
     assert "as sure)" in repr(plan)
-    with pytest.warns(AmbiguousJoinWarning, match=r"first_team_id.*; equally likely: game\.second_team_id = team\.team_id"):
+    with pytest.warns(AmbiguousJoinWarning, match=r"first_team_id.*; equally likely: game\.second_team_id = "):
         _, report = merged(GAMES)
     assert "equally likely: game.second_team_id = team.team_id (0." in repr(report)
     assert "equally likely" in report._repr_html_()
@@ -191,8 +191,8 @@ def test_only_the_start_is_missed_and_three_rows_show_it():
     with pytest.warns(RowsLostWarning) as said:
         tf.merge(frames, on="client_id")
     assert [str(one.message) for one in said] == [
-        "4 of 9 rows of frames.loans have no partner and are not in the result, for example client_id 71; client_id 72; "
-        "client_id 73. how='left' keeps them"
+        "4 of 9 rows of frames.loans have no partner and are not in the result, for example client_id 71; "
+        "client_id 72; client_id 73. how='left' keeps them"
     ]
     corpus = tf.open_corpus(frames)
     found = corpus.tables.tag.retrieve_tables("Which loans have clients of a town?", k=2)

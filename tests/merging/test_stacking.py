@@ -157,7 +157,7 @@ def test_what_does_not_stack_is_said():
         stack(b, c, source="x")
     with pytest.raises(InvalidArgument, match="no frames given"):
         stack([])
-    with pytest.raises(InvalidArgument, match="of one name"):
+    with pytest.raises(InvalidArgument, match="with the same name"):
         stack({"d": pd.DataFrame([[1, 2]], columns=["x", "X"])})
 
 
