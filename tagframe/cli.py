@@ -1,4 +1,4 @@
-"""The ``tagframe`` command: each subcommand a call into one room."""
+"""The ``tagframe`` command: each subcommand calls one room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagframe.errors import FanOut, TagframeError, counted
 
 
 class _Group(click.Group):
-    """Subcommands of rooms that are slow to import are loaded when they are called."""
+    """The subcommands; those of rooms that are slow to import are loaded when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), "lm"})
@@ -31,7 +31,7 @@ class _Group(click.Group):
         return super().get_command(ctx, name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        # An error or warning of ours says the fact and the way out; a traceback or a line of Python would bury both.
+        # Our errors and warnings say the fact and the way out. A traceback or a line of Python would hide both.
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: click.echo(f"Warning: {_as_options(str(message))}", err=True)
             try:
@@ -41,7 +41,7 @@ class _Group(click.Group):
 
 
 def _as_options(text: str) -> str:
-    """A message that names Python's keywords, with the shell's options for them."""
+    """The message with the shell's options in place of Python's keywords."""
     keywords = "on_fanout|on_loss|on_ambiguous|follow_links|limit"
     named = re.compile(rf"\b({keywords})=['\"]?(\w+)['\"]?")
     return named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
@@ -53,7 +53,8 @@ def main() -> None:
     """Find the tables that answer a question together, join them, and answer it.
 
     CORPUS is a SQLite file, a folder of SQLite, CSV, Parquet and Excel files (a subfolder is a database), a file of
-    CREATE TABLE statements (.sql), or a catalogue that "tagframe index" wrote, which keeps what is said of such tables.
+    CREATE TABLE statements (.sql), or a catalogue written by "tagframe index", which keeps the descriptions of such
+    tables.
     """
 
 
@@ -77,7 +78,7 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
         is_flag=True,
         expose_value=False,
         callback=lambda ctx, _, value: ctx.meta.update(follow_links=value),
-        help="Read what links in a folder lead to outside of it.",
+        help="Follow links that lead out of the folder.",
     )
     csv = click.option(
         "--csv",
@@ -85,7 +86,7 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
         metavar="NAME=VALUE",
         expose_value=False,
         callback=lambda ctx, _, given: ctx.meta.update(csv=dict(map(_option, given)) or None),
-        help='How CSV files are written, as pandas.read_csv has it: "decimal=," or "dayfirst=true" (several times).',
+        help='An option of pandas.read_csv for CSV files: "decimal=," or "dayfirst=true" (repeatable).',
     )
     return click.argument("corpus")(csv(links(command)))
 
@@ -93,7 +94,7 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
 def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.BadParameter(f'{text!r} is not of the form NAME=VALUE, as "decimal=,"', param_hint="--csv")
+        raise click.BadParameter(f'{text!r} is not of the form NAME=VALUE, such as "decimal=,"', param_hint="--csv")
     plain = {"true": True, "false": False}.get(value.lower(), value)
     return name.strip(), int(value) if value.isdecimal() else plain
 
@@ -114,13 +115,13 @@ _store = click.option("--store", help="The response store's file [env: TAGFRAME_
 
 
 def _model(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that may ask a model, by settings of these names."""
+    """A command that may ask a model, with the model's options."""
     return _lm(_api_base(_store(command)))
 
 
 def _reaction(name: str, default: str, where: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    told = f"What to do where {where}."
-    return click.option(name, type=click.Choice(["raise", "warn", "allow"]), default=default, help=told)
+    text = f"What to do if {where}."
+    return click.option(name, type=click.Choice(["raise", "warn", "allow"]), default=default, help=text)
 
 
 def _print_json(value: Any) -> None:
@@ -128,7 +129,7 @@ def _print_json(value: Any) -> None:
 
 
 def _show(found: Any, as_json: bool) -> None:
-    """A result as a terminal has it, or as one JSON object."""
+    """Print a result as text, or as one JSON object."""
     if as_json:
         _print_json(found.to_dict() if hasattr(found, "to_dict") else vars(found))
     else:
@@ -154,7 +155,7 @@ def tables(corpus: str, as_json: bool) -> None:
 @_corpus
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The catalogue to write.")
 def index(corpus: str, output: Path) -> None:
-    """Profile and embed the tables of CORPUS into one catalogue file, which opens at once.
+    """Profile and embed the tables of CORPUS into one catalogue file, which opens quickly.
 
     Example: tagframe index lake/ -o lake.catalogue
     """
@@ -170,8 +171,8 @@ def index(corpus: str, output: Path) -> None:
 @main.command()
 @_corpus
 @click.argument("queries")
-@click.option("--literals", is_flag=True, help="Keep the literals of statements, which are data.")
-@click.option("--dialect", help='Of the statements, as "snowflake"; the source\'s own where none is given.')
+@click.option("--literals", is_flag=True, help="Keep the literals of statements (they are data).")
+@click.option("--dialect", help='The SQL dialect of the statements, such as "snowflake" [default: the source\'s].')
 @_json
 def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_json: bool) -> None:
     """Learn from QUERIES that were run over CORPUS: a file or folder of SQL, CSV or JSON, or "views".
@@ -188,8 +189,8 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
 @click.argument("descriptions", type=click.Path(path_type=Path))
 @_json
 def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
-    """Say what the tables and columns of CORPUS hold: DESCRIPTIONS is a CSV file of table, column and description,
-    dbt's schema.yml, a folder of such files, or of BIRD's database_description.
+    """Describe the tables and columns of CORPUS. DESCRIPTIONS is a CSV file with table, column and description, a
+    schema.yml of dbt, a folder of such files, or a folder with BIRD's database_description.
 
     Example: tagframe describe bank.sqlite dictionary.csv
     """
@@ -200,10 +201,10 @@ def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
 @_corpus
 @_model
 def annotate(corpus: str, **settings: str | None) -> None:
-    """Have a model write what the tables and cryptic columns of CORPUS hold.
+    """Let a model describe the tables and the cryptic columns of CORPUS.
 
     \b
-    Example: a warehouse without rows, the prompts in a file, to be answered elsewhere
+    Example: a warehouse without rows; its prompts are exported and answered elsewhere
         tagframe index warehouse.sql -o warehouse.catalogue
         tagframe annotate warehouse.catalogue --lm replay:answers.db
         tagframe lm export answers.db -o prompts.jsonl
@@ -233,17 +234,15 @@ def retrieve(corpus: str, question: str, k: HowMany, method: str | None, as_json
 @main.command()
 @_corpus
 @click.argument("tables", nargs=-1, required=True)
-@click.option("--on", multiple=True, help='How they join: "loan.account_id = account.id" (several times, if need be).')
+@click.option("--on", multiple=True, help='How they join: "loan.account_id = account.id" (repeatable).')
 @click.option("--how", type=click.Choice(["inner", "left", "outer"]), default="inner", help="The kind of every join.")
-@click.option("--column", "columns", multiple=True, help="A column of the result (several times); all where none.")
-@click.option("--where", help="Keep the rows that fit, as \"amount > 100 and city == 'Brno'\".")
-@click.option("--limit", type=click.IntRange(min=0), help="Rows at most.")
+@click.option("--column", "columns", multiple=True, help="A column of the result (repeatable) [default: all].")
+@click.option("--where", help="Keep only matching rows, such as \"amount > 100 and city == 'Brno'\".")
+@click.option("--limit", type=click.IntRange(min=0), help="The largest number of rows.")
 @_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
 @_reaction("--on-loss", "warn", "rows of the first table have no partner")
-@_reaction("--on-ambiguous", "warn", "the tables join in other ways that are as sure")
-@click.option(
-    "--stack/--no-stack", default=True, help="Join tables of one shape, as sales_2023 and sales_2024, as one."
-)
+@_reaction("--on-ambiguous", "warn", "other joins are equally likely")
+@click.option("--stack/--no-stack", default=True, help="Join tables like sales_2023 and sales_2024 as one table.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the rows to this .csv or .parquet file.")
 @_json
 def merge(
@@ -258,10 +257,11 @@ def merge(
 ) -> None:
     """Join TABLES of CORPUS, and account for every row.
 
-    A row of the result is one of the first table. Where the others would repeat it, it is one of the finest of them, so
-    that their order does not matter, and that is said; but --how left keeps the rows of the first table. Tables that
-    connect the others are joined too. Without -o the rows are printed as CSV, and the report beside them on standard
-    error. With --json the report is printed instead, as one JSON object.
+    Each row of the result is a row of the first table. If other tables would repeat those rows, the result has the
+    rows of the most detailed table instead, and a warning says so; the order of TABLES does not matter then. With --how
+    left the result always has the rows of the first table. Tables that connect the others are joined too. Without -o
+    the rows are printed as CSV, and the report on standard error. With --json the report is printed instead, as one
+    JSON object.
 
     Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
     """
@@ -288,14 +288,14 @@ def merge(
         try:
             frame, report = merged(ids[0])
         except FanOut as refused:
-            if options["how"] == "left":  # the rows of the first table are what it is for
+            if options["how"] == "left":  # it keeps the rows of the first table
                 raise
             caught.clear()
             try:
                 frame, report = merged(None)
             except FanOut:
                 raise refused from None
-            said = [f"a row of the result is one of {report.start}: {ids[0]}, named first, would repeat its own"]
+            said = [f"the result has the rows of {report.start}: the rows of {ids[0]}, named first, would be repeated"]
     said += [str(warning.message) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
@@ -327,10 +327,10 @@ def ask(corpus: str, question: str, k: HowMany, method: str | None, as_json: boo
 
 @main.command()
 @click.argument("source")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where the page is; a free one where 0.")
-@click.option("--browser/--no-browser", default=True, help="Open the page.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port of the page; 0 takes a free one.")
+@click.option("--browser/--no-browser", default=True, help="Open the page in a browser.")
 def look(source: str, port: int, browser: bool) -> None:
-    """Show the tables of SOURCE and how they join on a page of this machine, until Ctrl-C.
+    """Show the tables of SOURCE, and how they join, on a local web page, until Ctrl-C.
 
     Example: tagframe look bank.sqlite
     """
@@ -349,12 +349,12 @@ def look(source: str, port: int, browser: bool) -> None:
 @main.command()
 @_corpus
 @click.option("--baseline", type=click.Path(path_type=Path), required=True,
-              help="A JSON file with what the tables were, without cells; written where there is none.")  # fmt: skip
-@click.option("--bound", type=click.FloatRange(0, 1), help="How far a share or a row count may move [default: .1].")
-@click.option("--accept", is_flag=True, help="Write the file anew: what is now is what is to be.")
+              help="The baseline, a JSON file without cells; it is created if it does not exist.")  # fmt: skip
+@click.option("--bound", type=click.FloatRange(0, 1), help="How much a share or a row count may change [default: .1].")
+@click.option("--accept", is_flag=True, help="Replace the baseline.")
 @_json
 def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_json: bool) -> None:
-    """Say what of CORPUS is not as it was: exit status 1 where a key, a table, a column or a profile has changed.
+    """Compare CORPUS with its baseline: exit status 1 if a key, a table, a column or a profile has changed.
 
     Example: tagframe check bank.sqlite --baseline bank.json
     """
@@ -375,7 +375,7 @@ def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_jso
 def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings: str | None) -> None:
     """Measure retrieval over CORPUS on QUESTIONS, a CSV file with "question" and "sql" or "tables".
 
-    With --lm the model answers each question, and its rows are compared with those of the SQL.
+    With --lm the model answers each question, and the rows of its answer are compared with those of the SQL.
 
     Example: tagframe eval bank.sqlite questions.csv -k 5
     """
@@ -387,10 +387,10 @@ def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings
 
 
 @main.command()
-@click.option("--remove", multiple=True, metavar="NAME", help="Remove what is listed under this name (several times).")
+@click.option("--remove", multiple=True, metavar="NAME", help="Remove the files listed under this name (repeatable).")
 @_json
 def cache(remove: tuple[str, ...], as_json: bool) -> None:
-    """List what tagframe keeps on this machine, and remove what can be made again.
+    """List the files that tagframe keeps on this machine, and remove those that can be made again.
 
     Example: tagframe cache --remove catalogues
     """
@@ -407,17 +407,19 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 
 @main.command()
 @click.argument("sources", nargs=-1, required=True)
-@click.option("--to", type=click.Path(path_type=Path), help="A folder in which new Parquet files may be written.")
-@click.option("--ask", is_flag=True, help="Have the model answer questions, within --budget.")
-@click.option("--learn", is_flag=True, help="Keep statements as the answers to questions.")
-@click.option("--budget", type=click.FloatRange(min=0), help="Dollars that the model may cost while this runs.")
-@click.option("--password-from", help="The variable of the environment that has the password of a server.")
-@click.option("--follow-links", is_flag=True, help="Read what links in a folder lead to outside of it.")
+@click.option("--to", type=click.Path(path_type=Path), help="The folder for new Parquet files.")
+@click.option("--ask", is_flag=True, help="Let the model answer questions, within --budget.")
+@click.option("--learn", is_flag=True, help="Let agents save statements as answers to questions.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), help="The most that the model may cost in this run, in dollars."
+)
+@click.option("--password-from", help="The environment variable that holds the password of a server.")
+@click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
 @_model
 def mcp(sources: tuple[str, ...], lm: str | None, api_base: str | None, store: str | None, **options: Any) -> None:
     """Serve SOURCES to agents over the Model Context Protocol, on standard input and output.
 
-    A source is a file, a folder, a catalogue or the URL of a server. None is written to.
+    A source is a file, a folder, a catalogue or the URL of a server. Sources are never written to.
 
     Example: tagframe mcp bank.sqlite --to exports/
     """

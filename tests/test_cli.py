@@ -149,7 +149,7 @@ def test_merge_takes_its_tables_in_any_order_and_says_whose_rows_the_result_has(
         frames[tables[0]] = pd.read_csv(path), told["warnings"]
     pd.testing.assert_frame_equal(frames["films"][0], frames["directors"][0])
     assert [text for text in frames["directors"][1] if text not in frames["films"][1]] == [
-        "a row of the result is one of festival.films: festival.directors, named first, would repeat its own"
+        "the result has the rows of festival.films: the rows of festival.directors, named first, would be repeated"
     ]
 
 
@@ -261,8 +261,8 @@ def test_check_exits_with_1_where_something_changed(tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     (data / "a.csv").write_text("id,x\n" + "".join(f"{n},{n}\n" for n in range(50)))
-    assert "written down" in run("check", data, "--baseline", tmp_path / "then.json")
-    assert "nothing is amiss" in run("check", data, "--baseline", tmp_path / "then.json")
+    assert "baseline written" in run("check", data, "--baseline", tmp_path / "then.json")
+    assert "no changes" in run("check", data, "--baseline", tmp_path / "then.json")
     (data / "a.csv").write_text("id\n1\n")
     found = json.loads(run("check", data, "--baseline", tmp_path / "then.json", "--json", status=1))
     assert "column data.a.x is gone" in found["findings"]

@@ -127,7 +127,7 @@ def test_a_password_is_read_where_it_is_needed(monkeypatch: pytest.MonkeyPatch):
         passwords.with_password("postgresql://ann:x@db.example.org/shop", "SHOP_PASSWORD")
     with pytest.raises(NotConfigured, match=r"\$NOWHERE"):
         passwords.with_password("postgresql://ann@db.example.org/shop", "NOWHERE")
-    with pytest.raises(InvalidArgument, match="goes with a server's URL"):
+    with pytest.raises(InvalidArgument, match="is for a server's URL"):
         tf.open_corpus("shop.sqlite", password_from="SHOP_PASSWORD")
 
 
@@ -140,5 +140,5 @@ def test_a_pickle_of_frames_has_no_hidden_column():
     assert b"zqs" not in pickle.dumps(corpus)
     other = again(corpus)
     assert list(other.read("people").columns) == ["id"]
-    with pytest.raises(HiddenColumn, match="a pickle of frames has none of its cells"):
+    with pytest.raises(HiddenColumn, match="a pickle of frames leaves out hidden cells"):
         other.tables.tag.retrieve_tables("nr and id", k=2, method="lexical").merge()

@@ -507,31 +507,31 @@ class OperatorMethods:
         2        3         20   Bo
 
         Args:
-            *frames: one by one, or as one list or mapping from names. The rows of the first one are kept as they are:
-                each once, in their order.
-            on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` where each
-                name is in one frame, ``"day"`` for a column that frames share, or a list: names in a list are one key of
-                several columns, ``["country", "year"]``. Frames that these leave apart are joined on inferred keys.
+            *frames: one by one, or as one list or mapping from names. Each row of the first frame appears once, in the
+                frame's order.
+            on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` if each name is
+                in one frame only, ``"day"`` for a column that frames share, or a list. Names in a list form one key of
+                several columns, ``["country", "year"]``. Frames that these do not connect are joined on inferred keys.
             plan: the whole plan, instead; see :func:`join_plan`.
-            stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one; the report then
-                begins with that. Where None they are, with a warning if the first frame is one of them, or ``on`` names it.
+            stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
+                report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
+                ``on`` names one.
             how: the kind of every join. "left" keeps the rows of the first frame.
-            on_fanout: what to do where a step repeats rows of the first frame: "raise", "warn" or "allow".
-            on_loss: what to do where rows of the first frame are lost; other frames lose rows by nature.
-            on_ambiguous: what to do where other plans are as sure.
-            columns: those of the result, by the name that they have there, or as ``column`` or ``frame.column``; all where
-                None.
-            where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
-                values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
-            limit: at most so many rows.
-            aggregate: frames of which one row a key is joined, so that they repeat no rows, as
+            on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
+            on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
+            on_ambiguous: what to do if other plans are equally likely.
+            columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
+            where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
+                function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
+            limit: the largest number of rows.
+            aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
                 {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count" or "nunique".
 
         Returns:
-            A frame with a fresh index; columns that clash carry their table's name.
+            A frame with a fresh index; columns with the same name get their table's name in front.
 
         Raises:
-            InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or an
+            InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or an
                 argument that is not understood.
             TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
             NotConnected: no key pairs connect the frames.

@@ -1,11 +1,11 @@
-"""One text form for values that mean the same, and its hash.
+"""One text form for values with the same meaning, and its hash.
 
-Two columns can be joined where their values *mean* the same: 7, 7.0, "7" and "007" do, "Prague" and " prague" do. The
+Two columns can be joined if their values *mean* the same: 7, 7.0, "7" and "007" do, "Prague" and " prague" do. The
 canonical form is that meaning as text:
 
-* **numbers** and numeric text: plain decimals without sign of plus, leading or trailing zeros ("-0.50" is "-0.5",
+* **numbers** and numeric text: plain decimals without a plus sign, leading or trailing zeros ("-0.50" is "-0.5",
   1e3 is "1000"). Text in exponent form stays text: "12E4" is more often a code than a number.
-* **dates**: ISO 8601, the time only where it is not midnight, in UTC where a zone is given. Text counts as a date only
+* **dates**: ISO 8601, with the time only if it is not midnight, in UTC if a zone is given. Text counts as a date only
   in year-month-day order; "3/4/2010" has two meanings and stays text.
 * **booleans** and the words true and false: "true", "false".
 * **text**: trimmed, Unicode-normalised (NFC), case-folded.
@@ -64,7 +64,7 @@ def canonical_all(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[str | 
     """:func:`canonical` of every value, as two lists of the length of ``values``."""
     if isinstance(values, np.ndarray):
         return _all_of_array(values)
-    # Columns of one type, nearly all, take a third of the time that value by value would take.
+    # Nearly all columns have one type; they take a third of the time of value by value.
     kinds = set(map(type, values))
     if kinds == {int} and max(map(abs, values)) < 2**63:
         return list(map(str, values)), ["integer"] * len(values)
@@ -76,7 +76,7 @@ def canonical_all(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[str | 
 
 
 def _all_of_array(values: npt.NDArray[Any]) -> tuple[list[str | None], list[TypeFamily]]:
-    """Numbers and moments as numpy keeps them, without a Python object for each."""
+    """Numbers and moments of a numpy array, without a Python object for each."""
     if values.dtype.kind in "iu":
         return list(map(str, values.tolist())), ["integer"] * len(values)
     if values.dtype == np.float64:
@@ -84,7 +84,7 @@ def _all_of_array(values: npt.NDArray[Any]) -> tuple[list[str | None], list[Type
         texts: list[str | None] = list(map(float.__repr__, numbers))
         families: list[TypeFamily] = ["real"] * len(numbers)
         sizes = np.abs(values)
-        # Between these Python writes a float without an exponent.
+        # Between these limits Python writes a float without an exponent.
         is_plain = (sizes >= 1e-4) & (sizes < 1e15) & (values != np.trunc(values))
         for index in np.flatnonzero(~is_plain).tolist():
             texts[index], families[index] = _of_float(numbers[index])
@@ -96,7 +96,7 @@ def _all_of_array(values: npt.NDArray[Any]) -> tuple[list[str | None], list[Type
             moments: list[str] = np.datetime_as_string(seconds).tolist()
             return [moment.removesuffix("T00:00:00") for moment in moments], ["date"] * len(values)
         return canonical_all(pd.Series(values).tolist())
-    # A narrow float keeps its type: as Python's wide one, 0.1 would become 0.10000000149011612.
+    # A narrow float keeps its type: as a wide Python float, 0.1 would become 0.10000000149011612.
     is_narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
     return canonical_all(list(values) if is_narrow else values.tolist())
 
@@ -124,7 +124,7 @@ def hash_texts(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
     try:
         digests = b"".join([_md5(text.encode()).digest()[:8] for text in texts])
     except UnicodeEncodeError:
-        # Text read with "surrogateescape" holds lone surrogates, which UTF-8 has no bytes for.
+        # Text read with "surrogateescape" may have lone surrogates, which UTF-8 cannot encode.
         digests = b"".join([_md5(text.encode("utf-8", "replace")).digest()[:8] for text in texts])
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
@@ -140,7 +140,7 @@ def _of_text(value: str) -> Canonical:
 
 
 def plain(text: str) -> Canonical:
-    """The canonical form of trimmed text, whatever it may be read as beside."""
+    """The canonical form of trimmed text as text, without reading it as a number or a date."""
     if text.isascii():
         text = text.lower()
         return text, "boolean" if text in ("true", "false") else "text"
@@ -200,7 +200,7 @@ def _of_datetime(value: dt.datetime) -> Canonical:
 
 
 def _of_int(value: int) -> Canonical:
-    # Python refuses to write numbers of thousands of digits in decimal; no database counts that far.
+    # Python refuses to write numbers of thousands of digits in decimal; no database has such numbers.
     return (str(value), "integer") if value.bit_length() <= 1024 else (hex(value), "text")
 
 
@@ -233,7 +233,7 @@ def _other(value: Any) -> Canonical:
         if isinstance(value, kind):
             return form(value)
     if isinstance(value, np.floating):
-        # The shortest decimal that gives the same float of *its* width: 0.1, not 0.10000000149011612.
+        # The shortest decimal of the same float in *its* width: 0.1, not 0.10000000149011612.
         return _of_float(float(str(value)))
     if isinstance(value, np.generic):
         return canonical(value.item())

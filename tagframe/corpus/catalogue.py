@@ -1,13 +1,14 @@
-"""The catalogue: what is known of a corpus in one SQLite file, so that nothing is profiled, encoded or inferred twice.
+"""The catalogue: everything known of a corpus in one SQLite file, so that no work is done twice.
 
-The file is readable with any SQLite tool: ``sources`` (files, with size, time and content hash), ``tables`` (their
-columns as JSON), ``sketches``, ``vectors``, ``facts`` (what was worked out of tables, such as keys), and ``meta``,
-which holds what users told (every version has it, so that this outlives them; it is kept elsewhere, too:
-:mod:`tagframe.corpus.knowledge`). Large arrays, such as the index of a
-lake, are in files of their own beside it, named ``….index-`` and the state of the tables.
-It is written as the work goes on, each piece in a transaction of its own: a process that is killed loses the piece it
-was at, and several share one file.
-A catalogue holds sample values of the data, and is therefore readable by its owner only.
+Any SQLite tool can read the file: ``sources`` (files, with size, time and content hash), ``tables`` (their columns as
+JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables, such as keys), and ``meta``. ``meta`` holds
+the facts that users told. Every version of the file has it, so these facts survive a new version; they are also kept
+elsewhere (:mod:`tagframe.corpus.knowledge`). Large arrays, such as the index of a lake, are in files of their own
+beside it, named ``….index-`` and the state of the tables.
+
+The file is written while the work goes on, each piece in its own transaction: a killed process loses only its current
+piece, and several processes can share one file. A catalogue holds sample values of the data, so only its owner can read
+it.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ VERSION = 3
 
 BUSY_SECONDS = 30.0
 _FACTS_KEPT = 4
-"""Facts of one kind and name that stay: those of the last few states of the tables."""
+"""The number of facts of one kind and name that are kept, for the last states of the tables."""
 
 _ARRAYS = ".index-"
-"""What the names of the files of arrays have after the catalogue's."""
+"""The suffix of the files of arrays, after the catalogue's name."""
 _ARRAYS_KEPT = 2
 
 _LAYOUT = """
@@ -77,9 +78,9 @@ class IndexedSource:
     Attributes:
         key: the file's path below the source's root.
         kind: see :class:`~tagframe.engines.base.Engine`.
-        stamp: None for what has no file, and where a table could not be read or is still to be, so that it is tried.
+        stamp: None for a source without a file, and if a table is not read yet or could not be, so that it is tried.
         tables: profiles by the tables' names in the file.
-        seen: by the same names, the SHA-256 of the file when the table was profiled, where that is known.
+        seen: by the same names, the SHA-256 of the file when the table was profiled, if known.
     """
 
     key: str
@@ -91,13 +92,13 @@ class IndexedSource:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a catalogue holds, but for sketches, vectors and facts.
+    """The contents of a catalogue, without sketches, vectors and facts.
 
     Attributes:
         root: the file or folder that was indexed; None for frames.
-        ids: of the tables that were saved, where those are not all; None for all.
+        ids: of the tables that were saved; None for all.
         sources: by their keys.
-        told: what users told of the tables.
+        told: the facts that users told of the tables.
     """
 
     root: Path | None = None
@@ -107,7 +108,7 @@ class Contents:
 
 
 def is_catalogue(path: Path) -> bool:
-    """Whether the file is a catalogue, of whatever version."""
+    """Whether the file is a catalogue, of any version."""
     with path.open("rb") as file:
         header = file.read(72)
     return header.startswith(b"SQLite format 3\x00") and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
@@ -120,19 +121,19 @@ class Catalogue:
     path: Path
 
     def load(self, read: ReadSketch | None = None) -> Contents:
-        """The tables, their columns unread, and what was told; empty contents where there is no file yet.
+        """The tables, with their columns not read yet, and the told facts; empty contents if there is no file.
 
         Args:
             read: reads sketches when they are needed; None for :meth:`sketch` itself.
 
         Raises:
-            UnreadableCatalogue: the file is no catalogue, of another version, or damaged.
+            UnreadableCatalogue: the file is not a catalogue, of another version, or damaged.
         """
         if not self.path.exists() or self.path.stat().st_size == 0:
             return Contents()
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
         seen: dict[str, dict[str, str]] = defaultdict(dict)
-        same: dict[str, str] = {}  # tables of one shape often have one text
+        same: dict[str, str] = {}  # tables with the same columns often have the same text
         with self._open() as db:
             meta = {row["key"]: json.loads(row["value"]) for row in db.execute("SELECT key, value FROM meta")}
             for row in db.execute("SELECT * FROM tables ORDER BY source, table_name"):
@@ -152,7 +153,7 @@ class Catalogue:
             }
         if "counts" in meta and meta["counts"] != {key: len(several) for key, several in tables.items()}:
             raise UnreadableCatalogue(
-                f"the catalogue {self.path} is damaged: it has other tables than were put into it"
+                f"the catalogue {self.path} is damaged: it does not have the tables that were written to it"
             )
         root, ids = meta.get("root"), meta.get("ids")
         return Contents(
@@ -163,9 +164,9 @@ class Catalogue:
         )
 
     def salvage(self) -> Told | None:
-        """What users told, out of a catalogue of whatever version, or one that is damaged elsewhere; None: unreadable.
+        """The facts that users told, from a catalogue of any version, or one that is damaged elsewhere.
 
-        It is not where a catalogue is empty, as one is that was never written.
+        None means unreadable. A catalogue that was never written is empty, which is readable.
         """
         try:
             if self.path.stat().st_size == 0:
@@ -178,12 +179,12 @@ class Catalogue:
     def put_told(
         self, told: Told, hidden: Iterable[tuple[str, str, str]] = (), shown: Iterable[tuple[str, str]] = ()
     ) -> None:
-        """Put down what was told, in one transaction, and remove what the file holds of columns that are hidden now.
+        """Write the told facts, and remove everything about newly hidden columns, in one transaction.
 
         Args:
-            told: all of it; what the file has of it, and may have from elsewhere, stays where nothing later is told.
-            hidden: source, name there and column of what is hidden now.
-            shown: source and name there of tables of which a column is not hidden any more.
+            told: all facts; the file's own facts stay if no later one replaces them.
+            hidden: source, name there and column of each newly hidden column.
+            shown: source and name there of each table with a column that is no longer hidden.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
@@ -192,20 +193,20 @@ class Catalogue:
             _put_told(db, told)
             for source, table, column in hidden:
                 _hide(db, source, table, column)
-                self.forget_arrays()  # hashes of cells are among them
+                self.forget_arrays()  # they include hashes of cells
             for source, table in shown:
-                # What was removed can only be read again: the source counts as changed.
+                # The removed parts must be read again, so the source counts as changed.
                 db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
                 db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", [source, table])
 
     def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
-        """Make the file hold these contents; of tables only those are written that the file has otherwise.
+        """Replace the contents of the file; only tables that differ from the file's are written.
 
         Args:
-            make: gives what it shall hold, without what was hidden meanwhile; called when nobody else can write, so
-                that who hides a column later finds it in the file, and removes it. Sources that are not in it are
-                removed.
-            changed: the keys of the sources that differ from what the file holds; None for all.
+            make: gives the contents, without columns hidden in the meantime. It is called when no other process can
+                write; so a process that hides a column later finds it in the file, and removes it. Sources that are not
+                in the contents are removed.
+            changed: the keys of the sources that differ from the file; None for all.
 
         Raises:
             UnreadableCatalogue: the file cannot be written, or is not a catalogue of this version.
@@ -226,7 +227,7 @@ class Catalogue:
             _put_meta(db, "counts", _counts(db))
 
     def add(self, make: Callable[[], IndexedSource]) -> None:
-        """Put down tables of a source of which more are to come; the source counts as changed until :meth:`write`.
+        """Write some tables of a source before the others; the source counts as changed until :meth:`write`.
 
         Args:
             make: gives the source with these tables; as for :meth:`write`.
@@ -241,7 +242,7 @@ class Catalogue:
             _put_meta(db, "counts", _counts(db))
 
     def sketch(self, digest: str) -> dict[int, Hashes]:
-        """The hashes of the sketches of a table, by the positions of its columns; none where the table has changed.
+        """The hashes of the sketches of a table, by the positions of its columns; empty if the table has changed.
 
         Raises:
             UnreadableCatalogue: as :meth:`load`.
@@ -251,11 +252,11 @@ class Catalogue:
         return {position: np.frombuffer(hashes, dtype="<u8").astype(np.uint64) for position, hashes in rows}
 
     def vectors(self, embedder: str, after: int = 0) -> tuple[list[str], npt.NDArray[np.float32], int]:
-        """The stored documents of an embedder, their vectors, shape (n, d), and the number to go on after.
+        """The stored documents of an embedder, their vectors, shape (n, d), and the number to continue after.
 
         Args:
             embedder: its name.
-            after: leave out what was stored up to this number.
+            after: leave out documents stored up to this number.
 
         Raises:
             UnreadableCatalogue: as :meth:`load`.
@@ -283,7 +284,7 @@ class Catalogue:
             db.execute("INSERT INTO vectors (embedder, documents, vectors) VALUES (?, ?, ?)", row)
 
     def facts(self, kind: str, digests: Sequence[str]) -> dict[str, str]:
-        """What was worked out of tables in these very states, by state; what was not, or not lately, is left out.
+        """The facts computed from tables in exactly these states, by state; missing or old ones are left out.
 
         Raises:
             UnreadableCatalogue: as :meth:`load`.
@@ -296,7 +297,7 @@ class Catalogue:
         return {row["digest"]: row["value"] for row in rows if row is not None}
 
     def add_fact(self, kind: str, name: str, digest: str, value: str) -> None:
-        """Keep what was worked out, and of the same kind and name what was for the few states before.
+        """Keep a computed fact, and those of the same kind and name for the last few states.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
@@ -308,7 +309,7 @@ class Catalogue:
             db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACTS_KEPT])
 
     def arrays(self, digest: str) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays that were worked out of tables in this very state; None where there are none.
+        """The arrays computed from tables in exactly this state; None if there are none.
 
         Raises:
             UnreadableCatalogue: their file is damaged, or cannot be read.
@@ -319,7 +320,7 @@ class Catalogue:
             raise UnreadableCatalogue(str(error)) from error
 
     def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """The arrays of all states that are kept, the newest first; those that are damaged are left out."""
+        """The arrays of all kept states, the newest first; damaged ones are left out."""
         for file in self._array_files():
             with suppress(DamagedArrays, OSError):
                 found = read_arrays(file)
@@ -327,7 +328,7 @@ class Catalogue:
                     yield found
 
     def add_arrays(self, digest: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, and those of the state before.
+        """Keep arrays in a file beside the catalogue, together with those of the previous state.
 
         Raises:
             UnreadableCatalogue: they cannot be written.
@@ -342,9 +343,9 @@ class Catalogue:
         return Path(f"{self.path}{_ARRAYS}{digest[:16]}")
 
     def forget_arrays(self, kept: int = 0) -> None:
-        """Remove the files of arrays but for the newest."""
+        """Remove the files of arrays, except for the newest ``kept`` ones."""
         for file in self._array_files()[kept:]:
-            with suppress(OSError):  # another process may be at the same; Windows keeps what somebody reads
+            with suppress(OSError):  # another process may remove it too; Windows keeps files that are being read
                 file.unlink()
 
     def _array_files(self) -> list[Path]:
@@ -356,7 +357,7 @@ class Catalogue:
         return []
 
     def delete(self) -> None:
-        """Remove the file, what SQLite may have left beside it, and the arrays."""
+        """Remove the file, SQLite's files beside it, and the arrays."""
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         self.forget_arrays()
@@ -366,12 +367,12 @@ class Catalogue:
         try:
             if write and not self.path.exists():
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            # Readers too: what a process that was killed left half-written is undone by whoever opens the file next.
+            # Readers too: if a killed process left a half-written transaction, the next one to open the file undoes it.
             mode = "rw" if write or os.access(self.path, os.W_OK) else "ro"
             uri = f"{self.path.absolute().as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
                 connection.row_factory = sqlite3.Row
-                connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves no bytes behind
+                connection.execute("PRAGMA secure_delete = ON")  # removed data leaves no bytes behind
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 self._check(connection, write=write)
                 yield connection
@@ -409,7 +410,7 @@ class Catalogue:
         return {"root": str(root), "root_from_here": from_here, "ids": contents.ids}
 
     def _root(self, root: str | None, from_here: str | None) -> Path | None:
-        """The indexed source: where it was, or where it was as seen from the catalogue, if both were moved."""
+        """The indexed source: at its old path or, if it was moved with the catalogue, at its path relative to it."""
         if root is None:
             return None
         if from_here is not None and not Path(root).exists():
@@ -420,22 +421,20 @@ class Catalogue:
 
 
 _DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a file ends in whose bytes are not those that were written."""
+"""The errors of reading a damaged file."""
 
 
 def _told(meta: Mapping[str, Any]) -> Told:
-    """What the catalogue has of it; what was written before facts had times has ``knowledge`` instead."""
+    """The told facts in the catalogue; older files, whose facts had no times, have ``knowledge`` instead."""
     try:
         if meta.get("facts") is None:
             return Told.of(Knowledge.from_json(meta["knowledge"])) if meta.get("knowledge") else Told()
         whole = unsealed(meta["facts"].encode())
         if whole is None:
-            raise ValueError("it is not what was written")
+            raise ValueError("its checksum is wrong")
         return Told.from_json(json.loads(whole[1]))
     except _DAMAGE as error:
-        raise UnreadableCatalogue(
-            f"the catalogue is damaged where it has what was told of its tables: {error}"
-        ) from error
+        raise UnreadableCatalogue(f"the catalogue is damaged in its facts told by users: {error}") from error
 
 
 def _told_in(db: sqlite3.Connection) -> Told:
@@ -448,7 +447,7 @@ def _put_told(db: sqlite3.Connection, told: Told) -> None:
     told = before.merged(told)
     standing = (key for key, (value, _) in before.facts.items() if key[0] == "annotated" and value is not None)
     if any(told.facts[key][0] is None for key in standing):
-        # Of cells that a model had seen, and that are hidden now.
+        # These may be of cells that a model had seen, and that are hidden now.
         db.execute("DELETE FROM vectors WHERE instr(documents, ?)", [json.dumps(BY_MODEL).strip('"')])
     _put_meta(db, "facts", sealed(json.dumps(told.to_json()).encode()).decode())
 
@@ -458,7 +457,7 @@ def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
 
 
 def _counts(db: sqlite3.Connection) -> dict[str, int]:
-    """How many tables of each source there are: pages that are lost take tables with them, and nothing else says so."""
+    """The number of tables of each source: lost pages of the file show only in these counts."""
     return dict(map(tuple, db.execute("SELECT source, count(*) FROM tables GROUP BY source")))
 
 
@@ -470,15 +469,15 @@ def _put_source(db: sqlite3.Connection, source: IndexedSource, stamp: Stamp | No
 def _put_tables(
     db: sqlite3.Connection, source: str, tables: Mapping[str, TableProfile], seen: Mapping[str, str], *, whole: bool
 ) -> None:
-    """Write the tables that the file has otherwise; ``whole`` removes those of the source that are not among them."""
+    """Write the tables that differ from the file's; ``whole`` removes other tables of the source."""
     query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
     held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
-    # The text too: of a column that was hidden since, the file has less than the digest was made of.
+    # Compare the text too: if a column was hidden since, the file has less than the digest was made of.
     texts = {name: columns_text(table) for name, table in tables.items()}
     states = {name: (digest_of(table, texts[name]), texts[name]) for name, table in tables.items()}
     gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
     db.executemany("DELETE FROM tables WHERE source = ? AND table_name = ?", [(source, name) for name in gone])
-    # The same table may have come from another source meanwhile: a folder that another engine reads now.
+    # The same table may have come from another source in the meantime: a folder that another engine reads now.
     db.execute(
         "DELETE FROM sketches WHERE digest IN (SELECT value FROM json_each(?)) "
         "AND digest NOT IN (SELECT digest FROM tables)",
@@ -508,6 +507,6 @@ def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
         try:
             text, position = redacted_text(row["columns"], column)
         except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue is damaged where it has {table}: {error}") from error
+            raise UnreadableCatalogue(f"the catalogue is damaged at table {table}: {error}") from error
         db.execute("UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?", [text, source, table])
         db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

@@ -1,4 +1,4 @@
-"""The catalogue of a source that is opened: where it is, and what becomes of it when it fails."""
+"""The catalogue of an opened source: its place, and the handling of its failures."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tagframe.corpus.told_facts import Told
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts, warn
 
 PUT_DOWN_EVERY = 2.0
-"""Seconds of profiling after which what is done is put into the catalogue."""
+"""Seconds of profiling between two writes of finished tables to the catalogue."""
 
 
 @dataclass
 class SourceCatalogue:
-    """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on.
+    """A catalogue that may fail: an error with ``strict``; otherwise a warning, and nothing is kept from then on.
 
     Attributes:
-        catalogue: None for nowhere.
-        strict: whether its user named it.
-        facts: the file of what was told of the same data; None for nowhere.
-        beside: what a file beside the data says of it.
+        catalogue: None for no catalogue.
+        strict: whether the user named it.
+        facts: the file of facts told about the same data; None for no file.
+        beside: the facts of a file beside the data.
     """
 
     catalogue: Catalogue | None
@@ -41,17 +41,17 @@ class SourceCatalogue:
 
     @cached_property
     def knowledge(self) -> KnowledgeStore:
-        """What was told of the data, and will be."""
+        """The store of facts told about the data."""
         return KnowledgeStore(None, self.facts, self.catalogue, self.beside)
 
     def load(self) -> Contents:
-        """What the catalogue holds; where it cannot be read, nothing but what its user told.
+        """The contents of the catalogue; if it cannot be read, only the facts that the user told.
 
         Raises:
-            UnreadableFacts: what the user told cannot be read.
-            UnreadableCatalogue: the catalogue cannot, and its user named it.
+            UnreadableFacts: the facts that the user told cannot be read.
+            UnreadableCatalogue: the catalogue cannot be read, and the user named it.
         """
-        is_told = self.knowledge.read()  # a user tells it once
+        is_told = self.knowledge.read()  # a user tells a fact only once
         contents = self._loaded(is_told=is_told)
         self.knowledge.add(contents.told)
         return contents
@@ -67,10 +67,9 @@ class SourceCatalogue:
             told = self.catalogue.salvage()
             if told is None and not is_told:
                 raise UnreadableFacts(
-                    f"{self.catalogue.path} is damaged, so that what was told of this data, such as which of its "
-                    "columns are hidden, cannot be read, and it is nowhere else. Nothing is opened, so that nothing "
-                    "hidden is shown. Put the file back from a backup; or delete it, then open the data and tell it "
-                    "again"
+                    f"{self.catalogue.path} is damaged. It has the only copy of the facts told about this data, such "
+                    "as which columns are hidden. The data is not opened, so that nothing hidden is shown. Restore the "
+                    "file from a backup; or delete it, open the data, and tell the facts again"
                 ) from error
             if self._is_replaceable(error):
                 warn(f"everything is profiled again: {error}", CatalogueWarning)
@@ -80,24 +79,27 @@ class SourceCatalogue:
             return Contents(told=told or Told())
 
     def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
-        """Make the catalogue hold the contents; they are asked for when they are written."""
+        """Write the contents to the catalogue; ``contents`` is called at the time of writing."""
         self._tried(lambda catalogue: catalogue.write(contents, changed))
 
     def put_down(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
-        """Put down a table that is done, now or with those that follow, so that it is not lost with the process."""
+        """Save a finished table, now or with the following ones, so that it is not lost if the process ends."""
         waiting = self._waiting.get(source.key, replace(source, tables={}))
         self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
         if time.monotonic() - self._since >= PUT_DOWN_EVERY:
             self.flush()
 
     def flush(self) -> None:
-        """Put down what waits."""
+        """Save the waiting tables."""
         for source in self._waiting.values():
             self._tried(lambda catalogue, source=source: catalogue.add(lambda: self._surely_shown(source)))  # type: ignore[misc]
         self._waiting, self._since = {}, time.monotonic()
 
     def _surely_shown(self, source: IndexedSource) -> IndexedSource:
-        """What a table's id will be is known once all are read: what may be a hidden one's is put down at the end."""
+        """The source without tables that may have hidden columns.
+
+        A table's id is only known when all tables are read, so such tables are saved at the end.
+        """
         known = self.knowledge.known
         hidden = {table for table, _ in known.withheld}
         computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
@@ -110,7 +112,7 @@ class SourceCatalogue:
         return replace(source, tables=kept)
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
-        """The sources as the catalogue has them now: their columns unread, so that memory is free again."""
+        """The sources as stored in the catalogue; their columns are read later, which frees memory."""
         held = self._loaded(is_told=True).sources
         return {key: held.get(key, source) for key, source in sources.items()}
 
@@ -126,7 +128,7 @@ class SourceCatalogue:
             self.catalogue = None
 
     def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
-        """Remove a catalogue that is damaged or of another version, not one that another process holds."""
+        """Remove a catalogue that is damaged or of another version, but not one that another process holds."""
         code = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK)
         if self.catalogue is None or code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return False
@@ -147,9 +149,9 @@ def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
     """The catalogue of a source in the user's cache folder.
 
     Args:
-        title: what a reader of the folder may know it by.
-        source: what tells it from others.
-        facts: the file of what was told of it.
+        title: a name for readers of the folder.
+        source: bytes that identify the source.
+        facts: the file of facts told about it.
     """
     import platformdirs
 
@@ -160,6 +162,6 @@ def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
     except OSError as error:
         warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
         return SourceCatalogue(None, facts=facts)
-    # A file for each version, so that two tagframes on one machine leave each other's alone.
+    # A file for each version, so that two versions of tagframe can run on one machine.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
     return SourceCatalogue(Catalogue(file), facts=facts)

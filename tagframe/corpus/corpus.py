@@ -53,7 +53,7 @@ _LISTED = 20
 
 @with_doors
 class Corpus(Shown):
-    """Tables to search and to join. Made by :func:`tagframe.open_corpus`; immutable, and cheap to narrow and pickle.
+    """Tables to search and to join, made by :func:`tagframe.open_corpus`; immutable, cheap to subset and to pickle.
 
     >>> import pandas as pd, tagframe as tf
     >>> corpus = tf.open_corpus({"bank.loan": pd.DataFrame({"id": [1, 2]}), "bank.client": pd.DataFrame({"id": [1]})})
@@ -75,26 +75,26 @@ class Corpus(Shown):
         knowledge: KnowledgeStore | None = None,
         facts: FactStore | None = None,
     ) -> None:
-        """A corpus of these profiles; without ``origins`` one whose rows cannot be read (a schema only).
+        """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
         Args:
             profiles: in any order.
             origins: by table id.
             root: the file or folder that the tables come from.
-            is_whole: whether these are all tables of it.
-            problems: what could not be read there.
-            vectors: where vectors are kept.
-            knowledge: what its user tells of it.
-            facts: where is kept what is worked out of its tables.
+            is_whole: whether these are all its tables.
+            problems: the tables that could not be read.
+            vectors: the store of vectors.
+            knowledge: the store of facts told by the user.
+            facts: the store of facts computed from its tables.
 
         Raises:
-            InvalidArgument: two profiles of one id.
+            InvalidArgument: two profiles have the same id.
         """
         self._found = tuple(sorted(profiles, key=lambda profile: profile.id))
         ids = [profile.id for profile in self._found]
         if len(set(ids)) < len(ids):
             twice = sorted({one for one, other in pairwise(ids) if one == other})
-            raise InvalidArgument(f"table ids are unique; more than one profile is of {', '.join(map(repr, twice))}")
+            raise InvalidArgument(f"table ids must be unique; several profiles have {', '.join(map(repr, twice))}")
         self._origins = dict(origins or {})
         self._root = root
         self._is_whole = is_whole
@@ -110,7 +110,7 @@ class Corpus(Shown):
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
-        """The profile of every table, sorted by id, with what was told of it."""
+        """The profile of every table, sorted by id, with the facts told about it."""
         return self._with_knowledge()[0]
 
     @property
@@ -120,7 +120,7 @@ class Corpus(Shown):
     def _with_knowledge(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         known = self._knowledge.known
         if self._told is None or self._told[0] is not known:
-            # For good: what is hidden in the middle of a session is in no pickle of the corpus, either.
+            # Removed permanently: a column hidden in the middle of a session is in no pickle of the corpus, either.
             self._found = known.without_hidden(self._found)
             profiles = known.applied(self._found)
             self._told = known, profiles, {profile.id: profile for profile in profiles}
@@ -128,9 +128,9 @@ class Corpus(Shown):
 
     @property
     def keys(self) -> CorpusKeys:
-        """What you say about keys: ``corpus.keys.add("orders.buyer = customers.id")``, ``.forbid(…)``.
+        """Your keys: ``corpus.keys.add("orders.buyer = customers.id")``, ``.forbid(…)``.
 
-        It is kept with the other facts that you told of the data, and corpora that were narrowed from this one know it.
+        They are kept with the other facts that you told about the data, and subsets of this corpus have them, too.
         """
         return CorpusKeys(self._knowledge, self.profiles)
 
@@ -139,17 +139,17 @@ class Corpus(Shown):
     @overload
     def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
     def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-        """Say what a table or a column means; it is searched, and shown to models.
+        """Describe a table or a column; the text is searched, and shown to models.
 
         Args:
-            name: ``table``, ``table.column`` or either with the database before it; or, without a text, what describes
-                many: a frame or a CSV file of ``table``, ``column`` and ``description``, BIRD's folders
-                ``database_description``, dbt's ``schema.yml``, or a folder of such files. An empty description says
-                nothing there, and of two of one thing the later counts.
-            text: ``"status code, 3 = shipped"``; an empty one takes back what was said. 500 characters are kept.
+            name: ``table``, ``table.column`` or either with the database before it. Without a text, many descriptions:
+                a frame or a CSV file with ``table``, ``column`` and ``description``, BIRD's folders
+                ``database_description``, dbt's ``schema.yml``, or a folder of such files. Empty descriptions there are
+                skipped; of two descriptions of the same thing, the later one counts.
+            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
 
         Returns:
-            Of many how many were described, the names that are not here, and the files that could not be read.
+            For many descriptions: how many were used, the unknown names, and the files that could not be read.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
@@ -175,40 +175,42 @@ class Corpus(Shown):
     def hide(self, column: str, *, from_models: bool = False) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
 
-        Tables are read and merged without the column, and what the catalogue held of its cells is removed, sketches
-        too. Tables still join on it. The fact belongs to the data, wherever that lies: a copy of the file, also one
-        that was changed a little, is opened without the column, too.
-        Columns of views, and those that a database computes, are hidden with it where they have its cells or what is
-        computed of them; of a view that is made later, once the data is opened again. A view that only filters, joins
-        or sorts by it is not.
+        Tables are read and merged without the column. The catalogue's data about its cells is removed, sketches too.
+        Tables still join on it. The fact belongs to the data, wherever it is: a copy of the file, even one with small
+        changes, is also opened without the column.
+
+        Columns of views, and columns that a database computes, are hidden with it if they contain its cells or values
+        computed from them; for a view that is made later, this holds when the data is opened again. A view that only
+        filters, joins or sorts by the column is not hidden.
 
         Args:
             column: ``table.column``, with or without the database.
-            from_models: keep the cells from models only, and from what is written down: they are in frames that are
-                read and merged, in no prompt, log or catalogue. Operators refuse the column of such a frame by name,
-                and statements (``tf.exec_sql``, ``tf.ask``) do not see it, as a model reads what they give; of a column
-                that you rename or make of it, tagframe knows nothing.
+            from_models: hide the cells from models only, and from everything that is written down: frames that are read
+                and merged have them; prompts, logs and catalogues do not. Operators refuse the column of such a frame
+                by name. Statements (``tf.exec_sql``, ``tf.ask``) do not see it, because a model reads their results. If
+                you rename the column, or compute another from it, tagframe does not know that.
 
         Warns:
-            UnclearViewWarning: a view of the same server calls what may read the column, and no definition tells.
+            UnclearViewWarning: a view of the same server calls a function that may read the column, and its definition
+                is not known.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
         table, name = self._column(column)
-        self._vectors.forget(table)  # they may be of a model's words, which had seen the cells
+        self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
         self._knowledge.tell({("hidden", (table, name)): MODELS if from_models else EVERYBODY})
         self._knowledge.warn_of_unclear()
 
     def show(self, column: str) -> None:
-        """Take :meth:`hide` back; the column is profiled again when the corpus is opened next.
+        """Undo :meth:`hide`; the column is profiled again when the corpus is opened next.
 
-        A column that is hidden as it is computed of another one is shown by itself, until that is hidden anew.
+        A column that is hidden because it is computed from another one is shown alone, until the other is hidden again.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        shown: dict[FactKey, None] = {("hidden", self._column(column)): None}  # said anew of what is computed of others
+        shown: dict[FactKey, None] = {("hidden", self._column(column)): None}  # also for a computed column
         self._knowledge.tell_facts(lambda told: told.with_values(shown))
 
     @property
@@ -229,11 +231,11 @@ class Corpus(Shown):
 
     @property
     def learned(self) -> pd.DataFrame:
-        """What was learned about these tables: a row for each statement, most often run first.
+        """The statements learned about these tables: a row for each, the most frequent first.
 
         Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
         runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
-        Of a hidden column there are no values.
+        Values of hidden columns are left out.
         """
         ordered = sorted(statements_of(self), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
@@ -244,10 +246,10 @@ class Corpus(Shown):
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
 
     def save_facts(self, path: str | Path) -> Path:
-        """Write what was told of the tables (hidden columns, keys, descriptions) to a file that people can read.
+        """Write the facts told about the tables (hidden columns, keys, descriptions) to a file that people can read.
 
-        Called ``tagframe.toml``, in the folder that is opened or beside the file that is, it is read whenever the data
-        is opened, also where somebody else does.
+        A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
+        data is opened, also by other users.
 
         Returns:
             The path.
@@ -267,7 +269,7 @@ class Corpus(Shown):
 
     @property
     def unprofiled(self) -> tuple[str, ...]:
-        """The tables of a first look that are not profiled yet; they can be read."""
+        """The ids of tables of a first look that are not profiled yet; their rows can be read."""
         return tuple(
             profile.id
             for profile in self._found
@@ -275,13 +277,13 @@ class Corpus(Shown):
         )
 
     def whole(self, timeout: float | None = None) -> Corpus:
-        """The corpus with all tables profiled; after a first look, this waits until they are.
+        """The corpus with all tables profiled; after a first look, this waits for them.
 
         Args:
-            timeout: seconds to wait; None for as long as it takes.
+            timeout: seconds to wait; None for no limit.
 
         Raises:
-            TimeoutError: it is not profiled by then.
+            TimeoutError: the time is over.
         """
         return self if self._whole is None else self._whole.result(timeout)
 
@@ -295,7 +297,7 @@ class Corpus(Shown):
         __getattr__ = suggesting_names("Corpus")
 
     def __getstate__(self) -> dict[str, Any]:
-        # A process that it is sent to has nothing to wait for; and of what is hidden it gets nothing.
+        # Another process does not wait for the profiles; and it gets no hidden cells.
         known = self._knowledge.known
         state = {**self.__dict__, "_whole": None, "_names": None, "_told": None, "_statements": None}
         found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
@@ -311,7 +313,7 @@ class Corpus(Shown):
         self.__dict__.update(state)
 
     def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
-        """Where the tables come from; frames, which are all there is of them, without their hidden columns."""
+        """The origins of the tables; frames are in memory only, and leave out their hidden columns."""
         drops: dict[int, tuple[FrameEngine, dict[str, set[str]]]] = {}
         for table, columns in by_table(known.hidden).items():
             origin = self._origins.get(table)
@@ -325,19 +327,19 @@ class Corpus(Shown):
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
-        """What could not be read of the source; these tables are not in the corpus."""
+        """The tables of the source that could not be read; they are not in the corpus."""
         return self._problems
 
     @property
     def tables(self) -> TablesFrame:
-        """The tables: a frame with a row for each, which remembers its corpus.
+        """A frame with a row for each table, which remembers its corpus.
 
-        Columns are id, database, table, rows (Int64, NA where only the schema is known), columns (how many) and
+        Its columns are id, database, table, rows (Int64, NA if only the schema is known), columns (the number) and
         column_names (a list).
         """
         profiles = self.profiles
         if self._names is None or self._names[0] is not profiles:
-            # Of a lake they are read from its catalogue, and a question begins with this frame. Many are alike.
+            # A question begins with this frame. For a lake, the names are read from its catalogue; many are equal.
             names = [tuple(sys.intern(str(column.name)) for column in profile.columns) for profile in profiles]
             self._names = profiles, names
         return tables_frame(self, self._names[1])
@@ -352,12 +354,12 @@ class Corpus(Shown):
         """``corpus["orders"]``: the rows of a table, as :meth:`read` gives them.
 
         Raises:
-            TableNotFound: no such table, or several of that bare name.
+            TableNotFound: no such table, or several with that bare name.
         """
         if not isinstance(id, str):
             raise InvalidArgument(
-                f"corpus[…] reads the table of a name; got {id!r}. corpus.read(…) takes columns and a limit, and "
-                "corpus.subset(…) gives the corpus of several tables"
+                f"corpus[…] takes the name of one table; got {id!r}. corpus.read(…) takes columns and a limit, and "
+                "corpus.subset(…) gives a corpus of several tables"
             )
         return self.read(id)
 
@@ -382,7 +384,7 @@ class Corpus(Shown):
         return rows_html(heading, ["table", "rows", "columns"], rows, {"table"}, max(0, len(self) - _LISTED))
 
     def profile(self, id: str) -> TableProfile:
-        """The profile of a table, by its id, or by its bare name where that is one table's only; case does not count.
+        """The profile of a table, by its id, or by its bare name if only one table has it; case is ignored.
 
         Raises:
             TableNotFound: no such table, or several of that bare name.
@@ -396,20 +398,20 @@ class Corpus(Shown):
                 return found[0]
             if found:
                 ids = ", ".join(repr(profile.id) for profile in found)
-                raise TableNotFound(f"{id!r} is the name of {len(found)} tables; say which: {ids}")
+                raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
         raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
 
-        Integers are never turned into floats: beside nulls they are ``Int64``. Text stays text. See
+        Integers are never converted to floats: with nulls they are ``Int64``. Text stays text. See
         :class:`~tagframe.engines.sqlite.engine.SQLiteEngine` and :mod:`tagframe.engines.files` for each source's rules.
 
         Args:
             id: as for :meth:`profile`.
             columns: which of them, in this order; None for all that are not hidden.
-            limit: rows at most; None for all.
+            limit: the largest number of rows; None for all.
 
         Raises:
             TableNotFound: no such table.
@@ -420,7 +422,7 @@ class Corpus(Shown):
         """
         profile = self.profile(id)
         if isinstance(columns, str):
-            raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
+            raise InvalidArgument(f"columns is a list of names; got the text {columns!r}: write [{columns!r}]")
         names = [column.name for column in profile.columns]
         hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
@@ -428,8 +430,8 @@ class Corpus(Shown):
                 raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}")
             if column in hidden:
                 raise HiddenColumn(
-                    f"{profile.id}.{column} is hidden, so that nothing reads its cells; "
-                    f"corpus.show({f'{profile.id}.{column}'!r}) takes that back"
+                    f"{profile.id}.{column} is hidden: its cells cannot be read; "
+                    f"corpus.show({f'{profile.id}.{column}'!r}) shows it again"
                 )
         if columns is None and hidden:
             columns = [name for name in names if name not in hidden]
@@ -455,7 +457,7 @@ class Corpus(Shown):
         return origin.engine.scan(origin.table, columns, limit)
 
     def engine(self, id: str) -> Engine | None:
-        """What holds the table; None where the source is not there any more, or only a schema is known.
+        """The engine of the table; None if the source is gone, or only a schema is known.
 
         Raises:
             TableNotFound: no such table.
@@ -464,7 +466,7 @@ class Corpus(Shown):
         return origin.engine if origin else None
 
     def source_table(self, id: str) -> str:
-        """What the table is called in its source.
+        """The name of the table in its source.
 
         Raises:
             TableNotFound: no such table.
@@ -473,7 +475,7 @@ class Corpus(Shown):
         return self._origins[profile.id].table if profile.id in self._origins else profile.name
 
     def subset(self, ids: Iterable[str]) -> Corpus:
-        """The corpus of these tables only; it shares vectors and catalogue with this one.
+        """A corpus of only these tables; it shares vectors and catalogue with this one.
 
         Raises:
             TableNotFound: an id that is not here.
@@ -492,10 +494,10 @@ class Corpus(Shown):
         )
 
     def union(self, other: Corpus) -> Corpus:
-        """The tables of both; vectors and knowledge are kept where this corpus keeps them.
+        """A corpus with the tables of both; vectors and knowledge are kept where this corpus keeps them.
 
         Raises:
-            InvalidArgument: an id that both have.
+            InvalidArgument: both have a table with the same id.
         """
         return Corpus(
             [*self._found, *other._found],
@@ -511,8 +513,8 @@ class Corpus(Shown):
     def save(self, path: str | Path) -> Path:
         """Write the catalogue of this corpus to a file that :func:`tagframe.open_corpus` opens.
 
-        Rows are not copied: they are read from the sources, which are looked for where they are now, or where
-        they were as seen from the catalogue. A catalogue at ``path`` is replaced, another file is not.
+        Rows are not copied: they are read from the sources. A source is searched at its current path, and at the same
+        path relative to the catalogue. A catalogue at ``path`` is replaced, another file is not.
 
         Returns:
             The path.
@@ -533,11 +535,11 @@ class Corpus(Shown):
         return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.told)
 
 
-# What the rooms above work with and no user needs.
+# Functions for the rooms above, not for users.
 
 
 def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Columns of a table for a join, hidden ones too: they are compared, and are in nothing that anybody sees.
+    """Columns of a table for a join, hidden ones too: they are only compared, never shown.
 
     Raises:
         TableNotFound, SourceNotFound, UnreadableTable: as :meth:`Corpus.read`.
@@ -549,29 +551,29 @@ def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
         for column in profile.columns:
             if column.hidden and column.name in columns and column.name not in there:
                 raise HiddenColumn(
-                    f"{id}.{column.name} is hidden, and a pickle of frames has none of its cells: there is nothing to "
-                    "join on here; merge where the frames are"
+                    f"{id}.{column.name} is hidden, and a pickle of frames leaves out hidden cells, so it cannot be "
+                    "joined on here; merge in the process that has the frames"
                 )
     return corpus._scan(profile, columns)
 
 
 def facts_of(corpus: Corpus) -> FactStore:
-    """Where is kept what is worked out of a corpus' tables, such as the keys between them."""
+    """The store of facts computed from a corpus' tables, such as the keys between them."""
     return corpus._facts
 
 
 def vectors_of(corpus: Corpus) -> VectorStore:
-    """Where the vectors of a corpus' tables are kept, for :func:`tagframe.corpus.corpus_vectors`."""
+    """The store of vectors of a corpus' tables, for :func:`tagframe.corpus.corpus_vectors`."""
     return corpus._vectors
 
 
 def knowledge_of(corpus: Corpus) -> KnowledgeStore:
-    """Where is kept what was told of a corpus and learned of it."""
+    """The store of facts told and learned about a corpus."""
     return corpus._knowledge
 
 
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
-    """The statements that were learned over tables of a corpus, the earliest first; of hidden columns no values."""
+    """The statements learned over tables of a corpus, the earliest first, without values of hidden columns."""
     told = corpus._knowledge.told
     if corpus._statements is None or corpus._statements[0] is not told:
         withheld, ids = corpus._knowledge.known.withheld, corpus._by_id.keys()
@@ -582,17 +584,17 @@ def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
 
 
 def under(corpus: Corpus) -> Corpus | None:
-    """The corpus that one table of this one is laid over; None where there is none."""
+    """The corpus below this one, to which this one adds a table; None if there is none."""
     return corpus._under
 
 
 def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
-    """The corpus given first, which is the other but for one table more, or for another one of an id."""
+    """The first corpus, marked as the second one with one table added or replaced."""
     corpus._under = under
     return corpus
 
 
 def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
-    """The corpus given, a first look at another that is to come."""
+    """The given corpus, marked as a first look at ``whole``, which is not ready yet."""
     corpus._whole = whole
     return corpus

@@ -1,4 +1,4 @@
-"""Descriptions of tables and columns that others have written down: CSV files, BIRD's folders, dbt's schema files."""
+"""Descriptions of tables and columns from files: CSV files, BIRD's folders, dbt's schema files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LISTED = 10
 
 
 class Said(NamedTuple):
-    """What is said of a table, or where one is named of a column; ``within`` is a database that may be called so."""
+    """A description of a table, or of a column if one is named; ``within`` may be the name of its database."""
 
     table: str
     column: str
@@ -40,11 +40,11 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Described(Shown):
-    """What was described.
+    """The result of many descriptions.
 
     Attributes:
-        tables, columns: how many of them.
-        unknown: names of others, which the corpus does not have, or has several times.
+        tables, columns: the numbers of described tables and columns.
+        unknown: names that the corpus does not have, or has several times.
         unread: files of a folder that could not be read, and why.
     """
 
@@ -56,7 +56,7 @@ class Described(Shown):
     def __str__(self) -> str:
         lines = [f"described {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
         for names, what, between in (
-            (self.unknown, "not here, or of several tables", ", "),
+            (self.unknown, "unknown or ambiguous", ", "),
             (self.unread, "not read", "\n    "),
         ):
             if names:
@@ -66,11 +66,11 @@ class Described(Shown):
 
 
 def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[str]]:
-    """All that a frame, a file or a folder says of tables and columns; and the files that could not be read, with why.
+    """The descriptions in a frame, a file or a folder; and the files that could not be read, with the reason.
 
     Raises:
         SourceNotFound: no such file or folder.
-        InvalidArgument: it is of none of the forms.
+        InvalidArgument: none of the known forms.
     """
     if isinstance(given, pd.DataFrame):
         names = [str(name).strip().casefold() for name in given.columns]
@@ -84,9 +84,9 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
     files = [path]
     if path.is_dir():
         inside = [(one, one.relative_to(path).parts) for one in sorted(path.rglob("*")) if one.suffix.lower() in _READ]
-        # An archive of macOS has a twin of each file that says nothing: __MACOSX/…/._name.
+        # An archive of macOS has a second file without content for each file: __MACOSX/…/._name.
         files = [one for one, parts in inside if not any(part.startswith((".", "__MACOSX")) for part in parts)]
-        files = [one for one in files if one.parent.name == _FOLDER] or files  # beside them are files of data
+        files = [one for one in files if one.parent.name == _FOLDER] or files  # the other files are data
     said: list[Said] = []
     unread: list[str] = []
     for file in files:
@@ -122,7 +122,7 @@ def _of_csv(path: Path) -> Iterator[Said]:
     try:
         names = [name.strip().casefold() for name in next(reader, [])]
         last = len(names) - 1
-        # What follows the last column belongs to it: prose has commas.
+        # Text after the last column belongs to it: prose has commas.
         rows = [
             dict(zip(names, [*row[:last], f"{separator} ".join(row[last:])], strict=False)) for row in reader if row
         ]
@@ -142,7 +142,7 @@ def _of_csv(path: Path) -> Iterator[Said]:
 
 def _of_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str], of: str) -> Iterator[Said]:
     if not {"table", "description"} <= {*names}:
-        raise InvalidArgument(f"descriptions stand in columns table, column and description; {of} has {list(names)}")
+        raise InvalidArgument(f"descriptions need columns table, column and description; {of} has {list(names)}")
     for row in rows:
         yield Said(*(_plain(row.get(name)) for name in ("table", "column", "description")))
 
@@ -178,7 +178,7 @@ def _of_dbt(path: Path) -> Iterator[Said]:
 
 
 def _name(one: Mapping[str, Any]) -> str:
-    """What a model or a table of a source is called where it lies."""
+    """The name of a model or a source's table in the database."""
     config = one.get("config")
     alias = config.get("alias") if isinstance(config, Mapping) else None
     return str(one.get("identifier") or one.get("alias") or alias or one.get("name") or "")
@@ -193,7 +193,7 @@ def _entries(given: Any) -> list[Mapping[str, Any]]:
 
 
 def _with_blocks(said: Sequence[Said], path: Path) -> list[Said]:
-    """What is said, blocks of documentation put in; they stand anywhere in the project that a path belongs to."""
+    """The descriptions with their documentation blocks filled in; these may be anywhere in the project of a path."""
     here = path if path.is_dir() else path.parent
     roots = (one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file())
     texts = map(_text, sorted(next(roots, here).rglob("*.md")))
@@ -215,7 +215,7 @@ _SPELLINGS: tuple[Callable[[str], str], ...] = (
 
 
 def _finder(named: Iterable[tuple[str, T]]) -> Callable[[str], T | None]:
-    """What finds the one thing of a name as it is written, else in another case, else with other punctuation."""
+    """A function that finds the one thing with a name: as written, else in another case, else without punctuation."""
     known: dict[tuple[int, str], list[T]] = defaultdict(list)
     for name, thing in named:
         for number, spelling in enumerate(_SPELLINGS):
@@ -230,9 +230,9 @@ def _finder(named: Iterable[tuple[str, T]]) -> Callable[[str], T | None]:
 
 
 def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[dict[FactKey, str], list[str]]:
-    """What is said of tables and of columns as facts, and the names that are not there.
+    """The descriptions as facts, and the unknown names.
 
-    Of a column that is described twice the later one counts, and an empty description says nothing.
+    If a column is described twice, the later description counts; empty descriptions are skipped.
     """
     by_id = {profile.id: profile for profile in profiles}
     of_id = _finder(by_id.items())
@@ -240,7 +240,7 @@ def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[
 
     @cache
     def table_of(name: str, within: str) -> TableProfile | None:
-        parts = name.split(".")  # of three or more the first are catalogs
+        parts = name.split(".")  # of three or more parts, the first are catalogs
         called = [f"{within}.{name}"] * bool(within) + [".".join(parts[n:]) for n in range(max(len(parts) - 1, 1))]
         return next((found for one in called if (found := of_id(one) or of_name(one)) is not None), None)
 

@@ -29,7 +29,7 @@ class SourceFile:
     """A file with tables.
 
     Attributes:
-        key: what the catalogue calls the file: its path below the folder, with "/".
+        key: the file's key in the catalogue: its path below the folder, with "/".
         database: the database of its tables.
         engine: reads it.
     """
@@ -40,31 +40,31 @@ class SourceFile:
 
 
 LAKE, ASKED = "lake/", f"{IN_PLACE}/"
-"""What the catalogue calls the tables of a folder that stay where they are, by themselves or since that was asked for;
-a file's key does not end so."""
+"""The catalogue's keys for tables of a folder that are read in place, by default or on request; no file's key has this
+form."""
 
 
 def discover(path: Path, engine: str | None = None, *, follow_links: bool = False, csv: str = "") -> list[SourceFile]:
-    """The files with tables at ``path``, sorted by their paths; ``csv`` tells how those of CSV are written.
+    """The files with tables at ``path``, sorted by their paths; ``csv`` has options for reading CSV files.
 
-    Tables of partitioned folders and of large files are one source, which one engine reads
-    (:data:`~tagframe.engines.registry.IN_PLACE`); so are all Parquet, CSV and JSON files where ``engine`` names it, and
-    the files that a pattern finds, which are one table.
+    Tables of partitioned folders and of large files form one source, which one engine reads
+    (:data:`~tagframe.engines.registry.IN_PLACE`). The same holds for all Parquet, CSV and JSON files if ``engine`` is
+    this engine, and for the files that a pattern finds, which are one table.
 
     A SQLite file is a database named after its stem, and so is a workbook. A subfolder is a database of the CSV and
-    Parquet files in it, and so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database
-    as that folder. Databases that would have one name are called by their paths below the folder. Hidden files and
-    folders are left out, and links that lead out of the folder are, with a warning, unless ``follow_links``.
+    Parquet files in it, and so is the folder itself; ``bank.sqlite`` in a folder ``bank`` belongs to the same database
+    as that folder. Databases with the same name are named by their paths below the folder. Hidden files and folders are
+    left out. Links that lead out of the folder are left out with a warning, unless ``follow_links``.
 
     Raises:
         SourceNotFound: there is nothing at ``path``.
         EmptyCorpus: a folder without any such file.
-        UnreadableTable: a file that is of none of the formats.
-        MissingExtra: an engine is asked for, or needed, and not installed.
-        InvalidArgument: CSV files that are told how to be read would be read where they are.
+        UnreadableTable: a file of an unknown format.
+        MissingExtra: an engine is requested, or needed, and not installed.
+        InvalidArgument: ``csv`` is given, but the files are read in place.
     """
     if csv and (engine is not None or (not path.exists() and glob.has_magic(str(path)))):
-        raise InvalidArgument("csv= tells pandas how CSV files are written, and pandas is not to read them here")
+        raise InvalidArgument("csv= has options for pandas, but pandas does not read CSV files here; leave it out")
     if not path.exists() and glob.has_magic(str(path)):
         return [SourceFile(ASKED, "", pattern_engine(str(path), follow_links=follow_links))]
     if not path.exists():
@@ -111,14 +111,14 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
 
 
 def _home(file: Path, *, is_database: bool) -> Path:
-    """The folder that is the file's database, or would be if it were a folder; the empty path is the root."""
+    """The folder of the file's database, or the path of the file without its suffix; the empty path is the root."""
     if not is_database:
         return Path(*file.parts[:-1])
     return file.parent if file.stem == file.parent.name else file.with_suffix("")
 
 
 def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Iterator[Path]:
-    """The files below a folder; what leads out of it is put on ``outside``."""
+    """The files below a folder; links that lead out of it are added to ``outside``."""
     seen: set[str] = set()
     for parent, folders, files in os.walk(folder, onerror=_warn, followlinks=True):
         here = os.path.realpath(parent)
@@ -128,7 +128,7 @@ def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Itera
         seen.add(here)
         inside = set()
         for name in sorted([*folders, *files]):
-            if not name.startswith((".", "~$")):  # hidden, or put there by Excel while a workbook is open
+            if not name.startswith((".", "~$")):  # hidden, or made by Excel while a workbook is open
                 try:
                     bounds.check(Path(parent, name))
                     inside.add(name)
@@ -143,7 +143,7 @@ def _warn(error: Exception) -> None:
 
 
 def _engine(file: Path, csv: str) -> Engine | None:
-    """What reads the file; None for what holds no tables, such as a catalogue that was saved among them."""
+    """The engine that reads the file; None for files without tables, such as a catalogue saved among them."""
     engine = engine_of(file, csv=csv)
     is_ours = engine is not None and engine.kind == "sqlite" and file.is_file() and is_catalogue(file)
     return None if is_ours else engine

@@ -8,7 +8,7 @@ from functools import lru_cache
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 
 _ENCODED = 120
-"""Characters of a column's description that its vector is made of: a page of prose would drown the names."""
+"""The number of characters of a column's description in its vector: a page of prose would outweigh the names."""
 
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -31,7 +31,7 @@ def _cut(name: str) -> tuple[str, ...]:
 def table_document(table: TableProfile, *, hide_database: bool = False) -> str:
     """A table as text: the words of its database's name (unless hidden), of its own name, and of its columns' names.
 
-    What its user says that it holds follows.
+    Its description follows.
     """
     names = [table.name] if hide_database else [table.database, table.name]
     columns = ", ".join(_words(column.name) for column in table.columns)
@@ -40,7 +40,7 @@ def table_document(table: TableProfile, *, hide_database: bool = False) -> str:
 
 
 def column_document(table: TableProfile, column: ColumnProfile) -> str:
-    """A column as text: the words of its table's name and of its own, and what its user says that it means."""
+    """A column as text: the words of its table's name and of its own, and its description."""
     return _described(f"{_words(table.name)} {_words(column.name)}", column.description[:_ENCODED])
 
 

@@ -1,4 +1,4 @@
-"""From what a source knows of a table to its profile, where its rows are not read."""
+"""The profile of a table from its source's statistics, without reading its rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStat
 
 
 def estimated_profile(database: str, shape: TableShape, known: TableStatistics) -> TableProfile:
-    """The profile of a table of which a source has statistics.
+    """The profile of a table from the statistics of its source.
 
-    Families and samples are those of the values that the statistics hold, and so is the sketch: of a column of which
-    they hold all values it is a sketch like any other, else it is one of a sample.
+    Families, samples and sketches are made from the values in the statistics. If the statistics have all values of a
+    column, its sketch is a normal one; otherwise it is marked as the sketch of a sample.
 
     Args:
         database, shape: as for :func:`~tagframe.corpus.profiler.profile_table`.
-        known: of its columns.
+        known: the statistics.
     """
     if known.rows is None:
         return named_profile(database, shape)
@@ -41,7 +41,7 @@ def estimated_profile(database: str, shape: TableShape, known: TableStatistics) 
 
 
 def named_profile(database: str, shape: TableShape) -> TableProfile:
-    """The profile of a table of which only names and declared types are known."""
+    """The profile of a table from names and declared types alone."""
     types = dict(zip(shape.columns, shape.declared_types, strict=True))
     database, name = shape.database or database, shape.called or shape.name
     return declared_profile(database, name, types, shape.primary_key, shape.foreign_keys)
@@ -65,7 +65,7 @@ def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> Column
 
 
 def _sketch(sketch: Sketch, known: ColumnStatistics, rows: int) -> Sketch | None:
-    """None where no value is known of a column that has some."""
+    """The sketch of the known values; None if the column has values, but none is known."""
     if known.whole or known.nulls == rows:
         return sketch
     return Sketch(sketch.hashes, complete=False, sampled=True) if len(sketch.hashes) else None
@@ -77,7 +77,7 @@ def _shown(value: Any) -> str | None:
 
 
 def of_source(profile: TableProfile, shape: TableShape) -> TableProfile:
-    """The profile with what the source says in words of the table and its columns."""
+    """The profile with the source's comments on the table and its columns."""
     if not shape.comment and not any(shape.column_comments):
         return profile
     comments: Iterable[str] = shape.column_comments or [""] * len(profile.columns)

@@ -1,4 +1,4 @@
-"""What was worked out of the tables of a corpus, kept in its catalogue until the tables change."""
+"""Facts computed from the tables of a corpus, kept in its catalogue until the tables change."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class FactStore:
-    """Facts by their kind and the state of the tables that they follow from.
+    """Facts by their kind and by the state of the tables that they were computed from.
 
     Shared by a corpus and its subsets; safe to use from several threads.
 
     Args:
-        catalogue: keeps them; None for nowhere.
-        whole: how many tables the corpus has that the catalogue is of.
+        catalogue: keeps the facts; None to keep them in memory only.
+        whole: the number of tables in the catalogue's corpus.
     """
 
     def __init__(self, catalogue: Catalogue | None = None, whole: int = 0) -> None:
@@ -36,16 +36,16 @@ class FactStore:
 
     @staticmethod
     def state(tables: Iterable[TableProfile], *more: str) -> str:
-        """Tells whether tables, and whatever else the facts hang on, are as they were: 32 hexadecimal digits."""
+        """A digest of the tables, and of other things that the facts depend on: 32 hexadecimal digits."""
         parts = [*more, *(f"{table.id} {digest_of(table)}" for table in tables)]
         return hashlib.md5("\n".join(parts).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
     def get(self, kind: str, name: str, state: str, read: Callable[[str], T]) -> T | None:
-        """A fact, or None where none of this state is known, or it cannot be read.
+        """A fact; None if none is known for this state, or it cannot be read.
 
         Args:
             kind, name, state: as for :meth:`put`.
-            read: makes it of its text.
+            read: makes the fact from its text.
         """
         found = self.get_all(kind, [state]).get(state)
         if found is None:
@@ -54,7 +54,7 @@ class FactStore:
             fact = read(found)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             warn(
-                f"{kind} of {name} are worked out again: they are damaged in the catalogue ({error})",
+                f"{kind} of {name} are computed again: they are damaged in the catalogue ({error})",
                 CatalogueWarning,
             )
             return None
@@ -62,13 +62,13 @@ class FactStore:
         return fact
 
     def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
-        """The facts of these states that are known."""
+        """The known facts of these states."""
         if self._catalogue is None:
             return {}
         try:
             return self._catalogue.facts(kind, states)
         except UnreadableCatalogue as error:
-            warn(f"{kind} are worked out again: {error}", CatalogueWarning)
+            warn(f"{kind} are computed again: {error}", CatalogueWarning)
             return {}
 
     def put(self, kind: str, name: str, state: str, value: str) -> None:
@@ -76,7 +76,7 @@ class FactStore:
 
         Args:
             kind: such as "keys".
-            name: of what it is a fact; few states of each are kept.
+            name: the subject of the fact; the last few states of each are kept.
             state: of the tables: :meth:`state`.
             value: as text.
         """
@@ -90,32 +90,32 @@ class FactStore:
 
     @property
     def are_kept(self) -> bool:
-        """Whether facts outlive this process."""
+        """Whether facts are kept after this process ends."""
         return self._catalogue is not None
 
     def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
-        """Whether arrays of these tables are kept: of all that the catalogue has, not of those chosen from it."""
+        """Whether arrays of these tables are kept: only for all tables of the catalogue, not for a selection."""
         return self._catalogue is not None and len(tables) == self._whole
 
     def arrays(self, name: str, state: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Arrays of this state, mapped into memory; None where there are none, or they are damaged.
+        """Arrays of this state, mapped into memory; None if there are none, or they are damaged.
 
         Args:
-            name: what they are, for messages.
+            name: their name in messages.
             state: of the tables: :meth:`state`.
         """
         try:
             return None if self._catalogue is None else self._catalogue.arrays(state)
         except UnreadableCatalogue as error:
-            warn(f"{name} is worked out again: {error}", CatalogueWarning)
+            warn(f"{name} is computed again: {error}", CatalogueWarning)
             return None
 
     def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """Arrays of other states, the newest first; those that are damaged are left out."""
+        """Arrays of other states, the newest first; damaged ones are left out."""
         return iter(()) if self._catalogue is None else self._catalogue.older_arrays()
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, where there is one.
+        """Keep arrays in a file beside the catalogue, if there is one.
 
         Args:
             name, state: as for :meth:`arrays`.

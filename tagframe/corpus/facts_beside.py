@@ -1,4 +1,4 @@
-"""A file beside the data that says what a person told of it: ``tagframe.toml``, which goes where the data goes."""
+"""``tagframe.toml``: a file beside the data with the facts that a person told about it, which moves with the data."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told, key_fac
 from tagframe.errors import UnreadableFacts
 
 NAME = "tagframe.toml"
-"""What the file is called that is read without being asked to."""
+"""The name of the file that is read automatically."""
 
 _HEAD = """\
-# What a person told of the tables beside this file; tagframe.open_corpus reads it.
-# hidden = "everybody": nobody reads the cells; "models": they are in results, and no model sees them.
+# Facts that a person told about the tables beside this file; tagframe.open_corpus reads them.
+# hidden = "everybody": nobody reads the cells; "models": results have the cells, but no model sees them.
 """
 
 
 def facts_beside(source: Path) -> Kept | None:
-    """What the file beside a source says; None where there is none.
+    """The facts in the file beside a source; None if there is no file.
 
     Raises:
-        UnreadableFacts: it is not as :func:`write_facts` writes it.
+        UnreadableFacts: it does not have the form of :func:`write_facts`.
     """
     path = (source if source.is_dir() else source.parent) / NAME
     try:
         plain, changed = tomllib.loads(path.read_bytes().decode("utf-8")), path.stat().st_mtime
         if unknown := sorted({*plain} - {"table", "column", "key"}):
-            raise ValueError(f"there is {unknown[0]!r}, and it knows 'table', 'column' and 'key'")
+            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column' and 'key'")
         facts = {key: (value, changed) for key, value in _facts(plain)}
         tables = {
             one["table"]: TableIdentity(one.get("file", ""), one.get("name", ""), one.get("name", ""), ())
@@ -45,8 +45,8 @@ def facts_beside(source: Path) -> Kept | None:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UnreadableFacts(
-            f"{path}, which says what is hidden of the data beside it, cannot be read: {error}. Nothing is opened, so "
-            "that nothing hidden is shown; mend the file, or remove it"
+            f"{path}, which says which columns of the data beside it are hidden, cannot be read: {error}. The data is "
+            "not opened, so that nothing hidden is shown; repair the file, or remove it"
         ) from error
 
 
@@ -60,7 +60,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
             yield ("column", column), as_description(str(one["description"]))
         if (whom := one.get("hidden")) is not None:
             if whom not in (EVERYBODY, MODELS):
-                raise ValueError(f"hidden of {'.'.join(column)} is 'everybody' or 'models', not {whom!r}")
+                raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models', not {whom!r}")
             yield ("hidden", column), whom
     for one in plain.get("key", []):
         sides = [tuple(map(str, one[f"{side}_columns"])) for side in ("left", "right")]
@@ -69,7 +69,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
 
 
 def write_facts(path: Path, kept: Kept) -> Path:
-    """Write what was told to a file that :func:`facts_beside` reads; one that is there is replaced.
+    """Write the told facts to a file that :func:`facts_beside` reads; an existing file is replaced.
 
     Raises:
         OSError: it cannot be written.
@@ -101,6 +101,6 @@ def write_facts(path: Path, kept: Kept) -> Path:
 
 
 def _part(name: str, values: dict[str, Any]) -> str:
-    # A text of JSON is one of TOML, but for DEL.
+    # A JSON string is a TOML string, except for DEL.
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     return "\n".join(["", f"[[{name}]]", *lines, ""]).replace("\x7f", "\\u007F")

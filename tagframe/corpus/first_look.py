@@ -1,4 +1,4 @@
-"""A first look at files: what is new in them by its names alone, while it is profiled in the background."""
+"""A first look at files: new tables are known by names alone while they are profiled in the background."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, IndexedSource] | None:
-    """The sources as far as they are known without reading a row; None where nothing is new.
+    """The sources as far as they are known without reading a row; None if nothing is new.
 
-    What cannot be read is left out: whoever profiles it says so.
+    Files that cannot be read are left out; the profiling in the background reports them.
     """
     sources: dict[str, IndexedSource] = {}
     is_new = False
@@ -40,7 +40,7 @@ def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, Ind
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """Do the work in a thread that a program does not wait for when it ends."""
+    """Do the work in a thread; the program does not wait for it at its end."""
     future: Future[T] = Future()
 
     def run() -> None:

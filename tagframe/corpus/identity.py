@@ -1,4 +1,4 @@
-"""By what a table is known wherever it lies: what was told of it is told of its copies."""
+"""The identity of a table, wherever it is: facts told about it also hold for its copies."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tagframe.corpus.told_facts import Told
 from tagframe.engines.registry import ENGINES
 
 _SHOWN = 64
-"""Values of a table by which its copy is known."""
+"""The number of a table's values by which its copy is recognised."""
 _KIN = 0.5
-"""The share of them that a copy which was changed still has."""
+"""The share of these values that a changed copy still has."""
 _CONVERTED, _MANY = 0.9, 16
-"""The share that a table has which came from a source of another kind, and how many are to tell: small tables are like
-each other by chance."""
+"""For tables in sources of different kinds: the share of values, and the number needed: small tables are similar by
+chance."""
 
 
 @dataclass(frozen=True)
 class TableIdentity:
-    """What a table is known by, wherever it lies.
+    """The identity of a table, wherever it is.
 
     Attributes:
-        source: the file that it is in, below what was opened; a server's is the server's kind.
+        source: its file, relative to the opened source; for a server, the kind of the server.
         table: its name there.
-        name: what it is called in the corpus.
-        columns: their names.
-        sha256: of its file's content, where that is known.
+        name: its name in the corpus.
+        columns: the names of its columns.
+        sha256: of its file's content, if known.
         alone: whether its file holds no other table.
-        values: hashes of some values of columns that are not hidden, by which a copy that was changed is known.
+        values: hashes of some values of columns that are not hidden, to recognise a changed copy.
     """
 
     source: str
@@ -46,9 +46,9 @@ class TableIdentity:
     values: frozenset[str] = frozenset()
 
     def is_similar(self, other: TableIdentity) -> bool:
-        """Whether the two are called alike, with the same columns, in which most is as it was.
+        """Whether the two have the same name and columns, and mostly the same values.
 
-        Nearly all of many values, where one is in a file and the other in one of another format, or on a server.
+        If their formats differ, or one is on a server, nearly all of many values must be the same.
         """
         if self.name.casefold() != other.name.casefold() or sorted(self.columns) != sorted(other.columns):
             return False
@@ -91,11 +91,11 @@ class OpenedTable:
 
 
 class Tables:
-    """The tables of a corpus, to find those again that something was told of.
+    """The tables of a corpus, to find the tables that facts were told about.
 
     Args:
         tables: by their ids.
-        known: what is known of them: of hidden columns no values are looked at.
+        known: the told facts: values of hidden columns are not looked at.
     """
 
     def __init__(self, tables: Mapping[str, OpenedTable], known: Knowledge) -> None:
@@ -110,7 +110,7 @@ class Tables:
                 self._by_content[one.sha256].append(id)
 
     def identity(self, id: str) -> TableIdentity:
-        """What the table is known by."""
+        """The identity of the table."""
         one = self._tables[id]
         (profile,) = self._known.without_hidden([one.profile])
         values = [
@@ -124,13 +124,13 @@ class Tables:
         )
 
     def known_again(self, told: Told, identities: Mapping[str, TableIdentity]) -> Told:
-        """The facts of tables that have other ids here now, or are here a second time.
+        """The facts of tables that now have another id, or are here a second time.
 
-        What is hidden of a table that is gone is hidden of all that are called so and have such a column.
+        If a table with a hidden column is gone, the column is hidden in all tables with its name and such a column.
 
         Args:
-            told: of this source.
-            identities: of its tables, as they were known last.
+            told: the facts of this source.
+            identities: the last known identities of its tables.
         """
         moved: dict[str, list[str]] = {}
         called: dict[str, list[str]] = {}
@@ -147,10 +147,10 @@ class Tables:
         return standing.translated(moved).merged(standing.translated(called, ["hidden"]))
 
     def told_elsewhere(self, told: Told, identities: Mapping[str, TableIdentity]) -> tuple[Told, Told]:
-        """The facts of copies of tables of another source, and what is hidden of those that look like changed copies.
+        """The facts of tables that are copies from another source, and the hidden columns of likely changed copies.
 
         Args:
-            told: of the other source.
+            told: the facts of the other source.
             identities: of its tables.
         """
         copies = {id: self._copies(identity) for id, identity in identities.items()}
@@ -166,6 +166,6 @@ class Tables:
         return self._by_name.get(name.casefold(), [])
 
     def _copies(self, of: TableIdentity) -> list[str]:
-        """The tables whose files have the same bytes, and that are the same table of them."""
+        """The same table in files with the same bytes."""
         same = [(id, self._tables[id]) for id in self._by_content.get(of.sha256, [])]
         return [id for id, one in same if of.table == one.table or (of.alone and one.alone)]

@@ -1,4 +1,4 @@
-"""Profile what is new or has changed of the files of a source."""
+"""Profile the new and changed files of a source."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Indexed:
 
     Attributes:
         sources: by their keys.
-        changed: the keys of those that the catalogue has otherwise.
-        problems: what could not be read.
+        changed: the keys of the sources that differ from the catalogue.
+        problems: the tables that could not be read.
     """
 
     sources: dict[str, IndexedSource] = field(default_factory=dict)
@@ -34,14 +34,14 @@ class Indexed:
 
 
 def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalogue, progress: bool | None) -> Indexed:
-    """The files' profiles, from what is known where nothing has changed; the others are put down as they are made."""
+    """The files' profiles: the known ones if nothing has changed; new ones are saved as they are made."""
     result = Indexed()
     work = []
     for file in files:
         old = known.sources.get(file.key)
         try:
             seen = file.engine.fingerprint(old.stamp if old else None)
-            # A source without tables is looked at again: a damaged catalogue may have lost them.
+            # A source without tables is read again: a damaged catalogue may have lost them.
             then = old.stamp if old is not None and old.tables else None
             if old is not None and then is not None and seen is not None and seen.sha256 == then.sha256:
                 result.sources[file.key] = replace(old, stamp=seen)
@@ -55,12 +55,12 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
             result.problems.append(error)
             continue
         except (ServerGone, SourceNotFound):
-            raise  # of a server nothing is known without it
+            raise  # without the server, nothing is known
         except OSError as error:
             result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
             continue
         states = {shape.name: shape.state or seen.sha256 for shape in shapes} if seen else {}
-        # Tables of a source that tells each one's state, and what a process that was killed had done of a file.
+        # Tables of a source that gives a state for each, and tables finished by a killed process.
         done = {
             shape.name: old.tables[shape.name]
             for shape in shapes
@@ -82,7 +82,7 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
             tables[file.key][shape.name] = profile
             kept.put_down(source, shape.name, profile)
     finally:
-        kept.flush()  # a server that goes away takes nothing with it
+        kept.flush()  # if a server goes away, nothing is lost
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
     return result
 
@@ -91,7 +91,7 @@ Known = TableStatistics | UnreadableTable | None
 
 
 def _profile(file: SourceFile, shape: TableShape, known: Known) -> TableProfile:
-    """From what the source knows of the table, else from its rows."""
+    """The profile from the source's statistics if it has them, else from the rows."""
     if isinstance(known, UnreadableTable):
         raise known
     if known is not None and known.columns is not None:
@@ -102,12 +102,12 @@ def _profile(file: SourceFile, shape: TableShape, known: Known) -> TableProfile:
 def _kept_open(
     work: Sequence[tuple[SourceFile, TableShape]],
 ) -> Iterator[tuple[int, tuple[SourceFile, TableShape, Known]]]:
-    """The tables one by one with what is known of them, each file kept open for all that are of it."""
+    """The tables one by one with their statistics; each file stays open for all its tables."""
     for _, group in groupby(work, key=lambda one: one[0].key):
         with ExitStack() as stack:
             several = list(group)
             file = several[0][0]
-            with suppress(UnreadableTable):  # each table says so itself
+            with suppress(UnreadableTable):  # each table reports it
                 stack.enter_context(file.engine.kept_open())
             known = file.engine.statistics([shape for _, shape in several])
             for (_, shape), statistics in zip(several, repeat(None) if known is None else known, strict=False):

@@ -1,7 +1,7 @@
-"""Small files that nobody could make again: each is there twice, with a checksum, apart from all that can be rebuilt.
+"""Small files that cannot be made again: each is kept twice, with a checksum, apart from all data that can be rebuilt.
 
-A file is a line that says its number and the SHA-256 of what follows, and what follows. It is written aside and then
-moved, first the copy, then the file itself, so that at any moment one of the two is whole.
+A file begins with a line with its number and the SHA-256 of the rest. It is written under another name and then moved,
+first the copy, then the file itself, so that one of the two is whole at any moment.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _MAGIC = b"tagframe facts 1 "
 _BUSY_SECONDS = 30.0
 
 Mark = tuple[int, int, int]
-"""Tells whether a file was written since."""
+"""A mark that changes when a file is written."""
 
 
 def sealed(body: bytes, number: int = 1) -> bytes:
-    """The body with the line before it by which :func:`unsealed` knows whether it is what was written."""
+    """The body with a first line that lets :func:`unsealed` check it."""
     return _MAGIC + f"{number} {_digest(body, number)}\n".encode() + body
 
 
 def unsealed(data: bytes) -> tuple[int, bytes] | None:
-    """The number and the body; None where these are not the bytes that were written."""
+    """The number and the body; None if the checksum is wrong."""
     head, _, body = data.partition(b"\n")
     try:
         number, digest = head.removeprefix(_MAGIC).decode("ascii").split(" ")
@@ -61,7 +61,7 @@ class KeptFile:
         return self.path.with_name(f"{self.path.name}.copy")
 
     def mark(self) -> Mark | None:
-        """Tells whether somebody has written it since; None where it is not there."""
+        """A mark that changes when the file is written; None if there is no file."""
         try:
             found = os.stat(self.path)
         except OSError:
@@ -69,10 +69,10 @@ class KeptFile:
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def read(self) -> bytes | None:
-        """What was written last, from whichever of the two is whole; None where neither is there.
+        """The last written body, from the whole one of the two files; None if there is neither.
 
         Raises:
-            UnreadableFacts: there is one at least, and none is whole.
+            UnreadableFacts: there is at least one, but none is whole.
         """
         return (self._newest() or (0, None))[1]
 
@@ -81,10 +81,10 @@ class KeptFile:
         whole = [found for found in map(unsealed, there) if found is not None]
         if there and not whole:
             raise UnreadableFacts(
-                f"what was told of this data, such as which of its columns are hidden, cannot be read: {self.path} and "
-                f"its copy {self.copy.name} are damaged. Nothing is opened, so that nothing hidden is shown. Put one "
-                "of them back from a backup; or remove both: then what the catalogue has of them is used, and what it "
-                "does not have has to be told again"
+                f"the facts told about this data, such as which columns are hidden, cannot be read: {self.path} and "
+                f"its copy {self.copy.name} are damaged. The data is not opened, so that nothing hidden is shown. "
+                "Restore one of them from a backup; or remove both: then the catalogue's copy of the facts is used, "
+                "and facts that it lacks must be told again"
             )
         return max(whole, default=None)
 
@@ -93,7 +93,7 @@ class KeptFile:
 
         Raises:
             OSError: they cannot be written.
-            UnreadableFacts: what is there is not whole: it is not written over.
+            UnreadableFacts: the files there are damaged; they are not overwritten.
         """
         newest = self._newest()
         data = sealed(body, newest[0] + 1 if newest else 1)
@@ -101,7 +101,7 @@ class KeptFile:
             _replace(path, data)
 
     def mend(self) -> None:
-        """Make both whole where one of them is; nothing happens where they cannot be written."""
+        """Repair one file from the other, if one is whole; nothing happens if they cannot be written."""
         newest = self._newest()
         if newest is not None:
             data = sealed(newest[1], newest[0])
@@ -112,14 +112,14 @@ class KeptFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """A block that no two processes are in at once.
+        """A block for only one process at a time.
 
         Raises:
-            OSError: the folder cannot be written, or another process is in it for too long.
+            OSError: the folder cannot be written, or another process is in the block for too long.
         """
         path = self.path.with_name(f"{self.path.name}.lock")
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # An empty database of SQLite, which knows how to lock on every system.
+        # An empty SQLite database: SQLite can lock files on every system.
         try:
             lock = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
@@ -140,7 +140,7 @@ def _bytes_of(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return b""  # it is there, and tells nothing
+        return b""  # the file exists, but cannot be read
 
 
 def _replace(path: Path, data: bytes) -> None:

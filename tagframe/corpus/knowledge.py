@@ -1,9 +1,9 @@
-"""Where what a user tells is kept: in memory, in files of its own, and in the catalogue of a corpus.
+"""Stores for the facts that a user tells: in memory, in files of their own, and in the catalogue of a corpus.
 
-Facts that matter, such as which columns are hidden, are not rebuilt from data as a catalogue is. They are in files of
-the user's data folder (:class:`FactsFile`), one for each source that was opened, and the catalogue has a copy of them,
-which goes where it goes. What was told of a table is looked for by what the table is
-(:class:`~tagframe.corpus.identity.TableIdentity`), so that a copy of it, or one that got another id, is known again.
+Important facts, such as which columns are hidden, cannot be rebuilt from data as a catalogue can. They are in files of
+the user's data folder (:class:`FactsFile`), one for each opened source. The catalogue has a copy of them, which moves
+with it. The facts of a table are found by its identity (:class:`~tagframe.corpus.identity.TableIdentity`), so that a
+copy of the table, or a table with a new id, is recognised.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a file of facts holds.
+    """The contents of a file of facts.
 
     Attributes:
-        place: the source that was opened, for a reader.
+        place: the opened source, for readers of the file.
         told: the facts.
-        tables: those that facts are of, by their ids there.
+        tables: the tables with facts, by their ids there.
     """
 
     place: str = ""
@@ -72,8 +72,8 @@ class FactsFile:
     """The file of facts of a source.
 
     Attributes:
-        file: and its copy.
-        place: the source, for a reader.
+        file: the file and its copy.
+        place: the source, for readers of the file.
     """
 
     file: KeptFile
@@ -81,13 +81,13 @@ class FactsFile:
 
     @classmethod
     def of_source(cls, source: str) -> FactsFile:
-        """The one in the user's data folder, which no cleaning of caches touches."""
+        """The file in the user's data folder, which is not affected when caches are removed."""
         digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         title = "".join(letter if letter.isalnum() else "-" for letter in Path(source).stem[:40])
         return cls(KeptFile(facts_folder() / f"{title or 'root'}-{digest}{_SUFFIX}"), source)
 
     def read(self) -> Kept | None:
-        """What it holds; None where there is no file yet.
+        """The contents; None if there is no file yet.
 
         Raises:
             UnreadableFacts: it and its copy are damaged.
@@ -95,7 +95,7 @@ class FactsFile:
         return _read(self.file)
 
     def write(self, kept: Kept) -> None:
-        """Replace what it holds.
+        """Replace the contents.
 
         Raises:
             OSError: it cannot be written.
@@ -103,7 +103,7 @@ class FactsFile:
         self.file.write(kept.to_bytes())
 
     def others(self) -> Iterator[Kept]:
-        """What was told of other sources, as far as it can be read."""
+        """The facts of other sources, as far as they can be read."""
         if not self.file.path.parent.is_dir():
             return
         for path in sorted(self.file.path.parent.glob(f"*{_SUFFIX}")):
@@ -112,7 +112,7 @@ class FactsFile:
             try:
                 kept = _read(KeptFile(path))
             except UnreadableFacts as error:
-                warn(f"whether this is a copy of it is not known: {error}", CatalogueWarning)
+                warn(f"facts of another source are not used, even if this data is its copy: {error}", CatalogueWarning)
                 continue
             if kept is not None and kept.told.facts:
                 yield kept
@@ -123,7 +123,7 @@ _read_before: dict[Path, tuple[tuple[Mark | None, ...], Kept | None]] = {}
 
 
 def _read(file: KeptFile) -> Kept | None:
-    """A file of facts, which is read once for each time that it or its copy is written."""
+    """The contents of a file of facts; it is read again only after it or its copy was written."""
     marks = file.mark(), KeptFile(file.copy).mark()
     held = _read_before.get(file.path)
     if held is None or held[0] != marks:
@@ -133,23 +133,23 @@ def _read(file: KeptFile) -> Kept | None:
 
 
 def facts_folder() -> Path:
-    """Where what users told is kept."""
+    """The folder of the facts that users told."""
     import platformdirs
 
     return platformdirs.user_data_path("tagframe") / "facts"
 
 
 class KnowledgeStore:
-    """What was told of the tables of a corpus and of its subsets; looked up whenever it is used.
+    """The facts told about the tables of a corpus and of its subsets; looked up at each use.
 
-    Another process, or another corpus of the same source, may tell more meanwhile: a store reads its file again once
-    that was written. Safe to use from several threads.
+    Another process, or another corpus of the same source, may add facts in the meantime: a store reads its file again
+    after it was written. Safe to use from several threads.
 
     Args:
-        told: what is known already.
-        file: keeps it; None for this process only.
-        catalogue: has a copy of it; None where there is none.
-        beside: what a file beside the data says.
+        told: the facts known already.
+        file: keeps the facts; None to keep them in this process only.
+        catalogue: has a copy of the facts; None for no copy.
+        beside: the facts of a file beside the data.
     """
 
     def __init__(
@@ -188,27 +188,27 @@ class KnowledgeStore:
 
     @property
     def known(self) -> Knowledge:
-        """What they come to, with what is computed of hidden columns; the same object while nothing else is told.
+        """The knowledge from all facts, with computed columns hidden too; the same object until a fact is told.
 
         Raises:
-            UnreadableTable, ServerGone: what is computed of them cannot be looked up.
+            UnreadableTable, ServerGone: the columns computed from hidden ones cannot be looked up.
         """
         return self._known_of(self.told)[1]
 
     @property
     def unclear(self) -> list[tuple[str, str]]:
-        """The ids of views that may show what is hidden, and why that cannot be told."""
+        """The ids of views that may show hidden cells, and why this is unclear."""
         return self._known_of(self.told)[2]
 
     def warn_of_unclear(self) -> None:
-        """Say which views may show what is hidden."""
+        """Warn of views that may show hidden cells."""
         for view, why in self.unclear:
             if view in self._said:
                 continue
             self._said.add(view)
             warn(
-                f"{view} {why}, so that it cannot be told whether it shows cells of what is hidden: "
-                f"corpus.hide({f'{view}.column'!r}) hides a column of it, and corpus.show says that one may be seen",
+                f"{view} {why}, so it may show hidden cells: corpus.hide({f'{view}.column'!r}) hides a column of it, "
+                "and corpus.show confirms that a column may be seen",
                 UnclearViewWarning,
             )
 
@@ -219,16 +219,16 @@ class KnowledgeStore:
             return self._known
 
     def look_in(self, sources: Sources) -> None:
-        """Say what the sources of the tables are, which tell what they compute from what."""
+        """Set the sources of the tables, which tell how columns are computed from others."""
         with self._lock:
             if sources != self.sources:
                 self.sources, self._known = sources, None
 
     def read(self) -> bool:
-        """Read what is kept, and mend what of it is damaged; whether there was anything to read.
+        """Read the kept facts, and repair damaged files; returns whether there was anything to read.
 
         Raises:
-            UnreadableFacts: it cannot be read.
+            UnreadableFacts: they cannot be read.
         """
         if self._file is None:
             return False
@@ -237,12 +237,12 @@ class KnowledgeStore:
         return bool(self.told.facts) or self._file.file.mark() is not None
 
     def add(self, told: Told) -> None:
-        """Know these facts, too, in memory."""
+        """Add these facts in memory only."""
         with self._lock:
             self._told = self.told.merged(told)
 
     def opened(self, tables: Mapping[str, OpenedTable]) -> None:
-        """Say what the tables are that facts are told of, and look for what was told of the same data elsewhere.
+        """Set the tables of the corpus, and look for facts that were told about the same data elsewhere.
 
         Args:
             tables: by their ids.
@@ -271,11 +271,11 @@ class KnowledgeStore:
                 self._write(lambda told: told.merged(found))
 
     def tell(self, values: Mapping[FactKey, Any]) -> None:
-        """Know these facts, None for one that is taken back; see :meth:`tell_facts`."""
+        """Add these facts; None removes one; see :meth:`tell_facts`."""
         self.tell_facts(lambda told: told.changed(values))
 
     def tell_facts(self, change: Callable[[Told], Told]) -> None:
-        """Change what is known, and write it down; where that fails it is known to this process, with a warning."""
+        """Change the facts, and save them; if that fails, only this process knows them, and a warning says so."""
         with self._lock:
             before = self.known
             self._write(change)
@@ -294,7 +294,7 @@ class KnowledgeStore:
                 left = (
                     f"; it may hold cells of {', '.join(map('.'.join, hidden))} until it is deleted" if hidden else ""
                 )
-                warn(f"what was told is not in the catalogue{left}: {error}", CatalogueWarning)
+                warn(f"the new facts are not in the catalogue{left}: {error}", CatalogueWarning)
 
     def _write(self, change: Callable[[Told], Told]) -> None:
         if self._file is None:
@@ -310,37 +310,37 @@ class KnowledgeStore:
             self._told = self._bare(change(self._told))
             if self._told.facts:
                 where = "to this process" if self._catalogue is None else "to this process and the catalogue"
-                warn(f"known {where} only: {error}", CatalogueWarning)
+                warn(f"the new facts are known {where} only: {error}", CatalogueWarning)
 
     def _bare(self, told: Told) -> Told:
-        """Without values of hidden columns, and of what is computed of them, in statements that were learned."""
+        """The facts without values of hidden and computed columns in learned statements."""
         with suppress(ServerGone, UnreadableTable):
             return told.bare(self._known_of(told)[1].withheld)
         return told
 
     def _identities(self, told: Told, kept: Kept | None) -> dict[str, TableIdentity]:
-        """Those of the tables that facts are of; of one that is not there now as it was known last."""
+        """The identities of the tables with facts; for a missing table, the last known one."""
         found = dict(kept.tables) if kept else {}
-        with suppress(ServerGone, UnreadableTable):  # it is written down all the same, and whoever reads is told
+        with suppress(ServerGone, UnreadableTable):  # the facts are saved anyway, and readers get the error
             here = Tables(self._here, self._known_of(told)[1])
             found.update({id: here.identity(id) for id in told.tables() if id in self._here})
         return {id: found[id] for id in sorted(told.tables()) if id in found}
 
     def kept(self) -> Kept:
-        """The facts, and what their tables are known by."""
+        """The facts, and the identities of their tables."""
         return Kept("", self.told, self._identities(self.told, None))
 
     def union(self, other: KnowledgeStore, of_other: Iterable[str]) -> KnowledgeStore:
-        """What was told, and will be, of the tables of both.
+        """A store of present and future facts about the tables of both.
 
         Args:
-            other: of the other tables.
+            other: the store of the other tables.
             of_other: their ids.
         """
         return self if self is other else _Both(self, other, frozenset(of_other))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Of the tables there are samples here, of columns that may be hidden later, too.
+        # The tables have samples here, also of columns that may be hidden later.
         return {**self.__dict__, "_lock": None, "_here": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -348,7 +348,7 @@ class KnowledgeStore:
 
 
 class _Both(KnowledgeStore):
-    """The stores of two corpora that became one: each goes on to know what is told of its own tables."""
+    """The stores of two corpora that became one: each store keeps the facts about its own tables."""
 
     def __init__(self, first: KnowledgeStore, second: KnowledgeStore, of_second: frozenset[str]) -> None:
         super().__init__()
@@ -390,26 +390,27 @@ class _Both(KnowledgeStore):
 
 
 def _server(source: str) -> str:
-    """A server's database, whoever connects to it; "" for what is no server."""
+    """A server's database without the user; "" for other sources."""
     scheme, slashes, rest = source.partition("://")
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else ""
 
 
 def _say_similar(table: str, column: str, other: str) -> None:
     warn(
-        f"{table}.{column} is hidden: it was hidden in {other}, of whose table this looks like a copy; "
+        f"{table}.{column} is hidden: the table looks like a copy of one in {other}, where the column was hidden; "
         f"corpus.show({f'{table}.{column}'!r}) shows it",
         CatalogueWarning,
     )
 
 
 def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
-    """A key as text: ``"orders.buyer = customers.id"``, several pairs of columns with ``and`` between; or one as it is,
-    of columns that no text can name (``"a and b"``).
+    """Read a key from text: ``"orders.buyer = customers.id"``, several pairs of columns joined by ``and``.
+
+    A :class:`ToldKey` is taken as it is, for columns that text cannot name (``"a and b"``).
 
     Raises:
-        InvalidArgument: not of that form, a column and itself, or a side that may be in several tables.
-        TableNotFound, ColumnNotFound: a name that is not there.
+        InvalidArgument: another form, a column and itself, or a side that may be in several tables.
+        TableNotFound, ColumnNotFound: an unknown name.
     """
     if isinstance(text, ToldKey):
         return text
@@ -417,7 +418,7 @@ def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
 
 
 class CorpusKeys(Shown):
-    """``corpus.keys``: what its user says of keys.
+    """``corpus.keys``: the keys that the user declares.
 
     >>> import pandas as pd, tagframe as tf
     >>> orders = pd.DataFrame({"order": [1, 2], "buyer": [7, 8]})
@@ -425,7 +426,7 @@ class CorpusKeys(Shown):
     >>> corpus = tf.open_corpus({"orders": orders, "customers": customers})
     >>> corpus.keys.add("orders.buyer = customers.id")
     >>> corpus.keys
-    keys told of this corpus:
+    declared keys of this corpus:
       frames.orders.buyer = frames.customers.id
     """
 
@@ -434,18 +435,18 @@ class CorpusKeys(Shown):
         self._profiles = profiles
 
     def add(self, key: str | ToldKey) -> None:
-        """Say that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
+        """Declare that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
 
-        Retrieval, plans and merges take it for certain. Several pairs, with ``and`` between, are one composite key.
+        Retrieval, plans and merges treat the key as certain. Several pairs, joined by ``and``, form one composite key.
 
         Raises:
-            InvalidArgument: not of that form, or not between two tables.
-            TableNotFound, ColumnNotFound: a name that is not there.
+            InvalidArgument: another form, or not between two tables.
+            TableNotFound, ColumnNotFound: an unknown name.
         """
         self._tell(key, True)
 
     def forbid(self, key: str | ToldKey) -> None:
-        """Say that columns do not join, whatever their names and values say, and whatever the source declares.
+        """Declare that columns do not join, against their names, their values, and the keys of the source.
 
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
@@ -453,7 +454,7 @@ class CorpusKeys(Shown):
         self._tell(key, False)
 
     def forget(self, key: str | ToldKey) -> None:
-        """Take back what was said of these columns; nothing happens where nothing was.
+        """Undo :meth:`add` or :meth:`forbid` for these columns; nothing happens if neither was called.
 
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
@@ -467,11 +468,14 @@ class CorpusKeys(Shown):
     def __str__(self) -> str:
         known = self._store.known
         lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
-        return "\n  ".join(["keys told of this corpus:", *lines]) if lines else "no keys told of this corpus"
+        return "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
 
     def _repr_html_(self) -> str:
         known = self._store.known
         rows = [(str(key), said) for keys, said in ((known.keys, "a key"), (known.forbidden, "no key")) for key in keys]
         return rows_html(
-            "keys told of this corpus" if rows else str(self), ["columns", "told as"], rows, {"columns", "told as"}
+            "declared keys of this corpus" if rows else str(self),
+            ["columns", "declared as"],
+            rows,
+            {"columns", "declared as"},
         )

@@ -1,8 +1,8 @@
-"""Arrays in one file, mapped into memory: what is too large to be read before every first question.
+"""Arrays in one file, mapped into memory: they are too large to be read before every first question.
 
-A file begins with a line of JSON that says where each array is, of what type and shape, and its CRC-32, and the CRC-32
-of all that; the arrays follow. It is written aside and then moved, so that a reader has the one or the other,
-and never half of one.
+A file begins with a line of JSON with the position, type, shape and CRC-32 of each array, and the CRC-32 of this line;
+the arrays follow. It is written under another name and then moved, so that a reader sees the old or the new file, and
+never half of one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _PIECE = 1 << 20
 
 
 class DamagedArrays(ValueError):
-    """A file of arrays that cannot be what was written."""
+    """A damaged file of arrays."""
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Write the arrays to a file that only its owner can read; one that is there is replaced.
+    """Write the arrays to a file that only its owner can read; an existing file is replaced.
 
     Raises:
         OSError: the file cannot be written.
     """
-    kept = {  # of a lake's vectors no copy is made
+    kept = {  # the vectors of a lake are not copied
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         for name, array in arrays.items()
     }
@@ -62,12 +62,12 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
-    """The arrays of a file, read-only: pages of it are in memory once they are looked at. None where there is no file.
+    """The arrays of a file, read-only; its pages are loaded when they are used. None if there is no file.
 
-    All of it is read once, to see whether it is what was written.
+    The whole file is read once, to check it.
 
     Raises:
-        DamagedArrays: it is not.
+        DamagedArrays: the file is damaged.
         OSError: it cannot be read.
     """
     try:
@@ -79,10 +79,10 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
         try:
             said = json.loads(head)
             if said["magic"] != _MAGIC or zlib.crc32(said["head"].encode()) != said["crc"]:
-                raise DamagedArrays(f"{path} is damaged where it says what it holds")
+                raise DamagedArrays(f"{path} is damaged: its header has a wrong checksum")
             described = json.loads(said["head"])
             if os.fstat(file.fileno()).st_size != len(head) + described["size"]:
-                raise DamagedArrays(f"{path} is not as long as it says")
+                raise DamagedArrays(f"{path} is damaged: it does not have the length in its header")
             spans = {name: _Span(**span) for name, span in described["arrays"].items()}
         except DamagedArrays:
             raise
@@ -91,7 +91,7 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
         for name, span in spans.items():
             file.seek(len(head) + span.at)
             if _crc(file, span.size) != span.crc:
-                raise DamagedArrays(f"{path} is damaged where it has {name}")
+                raise DamagedArrays(f"{path} is damaged: {name} has a wrong checksum")
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return {
         name: np.frombuffer(held, span.dtype, math.prod(span.shape), len(head) + span.at).reshape(span.shape)
@@ -128,5 +128,5 @@ def text_array(lines: list[str]) -> npt.NDArray[np.uint8]:
 
 
 def texts_of(array: npt.NDArray[np.uint8], count: int) -> list[str]:
-    """What was given to :func:`text_array`, of which there are so many."""
+    """The texts that were given to :func:`text_array`; ``count`` is their number."""
     return array.tobytes().decode("utf-8", "surrogatepass").split("\n") if count else []

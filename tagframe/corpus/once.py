@@ -11,10 +11,10 @@ _locks = threading.Lock()
 
 
 class once(Generic[T]):
-    """As :class:`functools.cached_property`, which since Python 3.12 computes twice under threads.
+    """Like :class:`functools.cached_property`, which since Python 3.12 may compute twice with threads.
 
-    A thread that asks while another computes waits for it. Each object has one lock for all its properties, which may
-    ask for one another. The object's ``__dict__`` has the value afterwards.
+    A second thread waits while the first computes. Each object has one lock for all its properties, which may use one
+    another. Afterwards the object's ``__dict__`` has the value.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

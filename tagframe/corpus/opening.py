@@ -1,4 +1,4 @@
-"""Open a source: find its tables, profile what is new or has changed, and remember it."""
+"""Open a source: find its tables, profile new and changed ones, and keep the profiles."""
 
 from __future__ import annotations
 
@@ -61,52 +61,53 @@ def open_corpus(
 ) -> Corpus:
     """Open tables to search and to join.
 
-    Files are profiled once. Profiles are kept in a catalogue, and a file that has not changed since (by size and time,
-    else by content) is not read again. Frames are profiled on each call.
+    Files are profiled once. Profiles are kept in a catalogue, and an unchanged file (by size and time, else by content)
+    is not read again. Frames are profiled on each call.
 
     Args:
         source: a SQLite file (a database named after it); a folder of SQLite, CSV, Parquet and Excel files (a subfolder
             is a database, and so is a workbook, whose sheets are its tables); one such file; a pattern such as
             ``"sales/*.parquet"``, whose files are one table; a catalogue written by :meth:`Corpus.save` or ``tagframe
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
-            database): they are profiled from its statistics or a sample, and the profile says so (other servers are
-            read through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
+            database) and are profiled from its statistics or a sample, which the profile says (other servers are read
+            through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
             ``"database.table"``.
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.
-        engine: "duckdb" leaves all Parquet, CSV and JSON files of a folder where they are: DuckDB queries them there.
-            Without being asked to it does so with all Parquet files where one is of 256 MB or more, or where there are
-            partitioned folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
-            Statements over frames are DuckDB's then, in its dialect, and read them in place; else SQLite's, over a
-            copy. See :mod:`tagframe.engines.duckdb.frame_scans` for what they answer differently.
-        csv: how CSV files are written, where that cannot be seen: options of :func:`pandas.read_csv`, such as
-            ``{"decimal": ",", "dayfirst": True}``. A catalogue remembers them.
-        schemas: of a server, those whose tables are opened; None for all that may be read, and of a server that is
-            read through SQLAlchemy for its default one.
+        engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB. Without ``engine``
+            this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned folders, folders
+            of numbered parts, Delta or Iceberg tables, each of which is one table. For frames, "duckdb" runs statements
+            in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
+            :mod:`tagframe.engines.duckdb.frame_scans` lists the differences.
+        csv: options of :func:`pandas.read_csv` for CSV files, if their format cannot be detected, such as
+            ``{"decimal": ",", "dayfirst": True}``. A catalogue keeps them.
+        schemas: the schemas of a server whose tables are opened; None for all readable schemas, or for the default
+            schema of a server that is read through SQLAlchemy.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
-        progress: whether to show a bar while tables are profiled. None takes the setting of that name, whose default
-            shows a bar in a terminal or a notebook where profiling takes long.
-        first_look: do not wait for files that are new or have changed. They are profiled in the background, and until
-            then the corpus knows only the names and declared types of their tables. ``corpus.unprofiled`` has their
-            ids, results of retrieval say so, and ``corpus.whole()`` waits until all is profiled.
-        follow_links: read what links in a folder lead to outside of it, and files elsewhere that the log of a Delta or
+        progress: whether to show a bar while tables are profiled. None takes the setting of that name; its default
+            shows a bar in a terminal or a notebook if profiling takes long.
+        first_look: do not wait for new and changed files. They are profiled in the background, and until then the
+            corpus knows only the names and declared types of their tables. ``corpus.unprofiled`` has their ids, results
+            of retrieval mention it, and ``corpus.whole()`` waits until all tables are profiled.
+        follow_links: follow links that lead out of the folder, and read files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
-        password_from: of a server whose URL has no password: the name of a variable of the environment that has it, or
-            a function that gives it. No pickle of a corpus has a password: one that is read elsewhere asks for it
-            there, here or, where this is left out, in ``TAGFRAME_PASSWORD`` (PostgreSQL's own ways count, too).
+        password_from: for a server whose URL has no password: the name of an environment variable with the password, or
+            a function that returns it. A pickle of a corpus never has a password. A process that reads the pickle gets
+            the password from ``password_from`` or, without it, from ``TAGFRAME_PASSWORD`` (PostgreSQL's own ways work,
+            too).
 
     Returns:
-        The corpus. A warning says what could not be read, and ``corpus.problems`` lists it.
+        The corpus. A warning names the tables that could not be read, and ``corpus.problems`` lists them.
 
     Raises:
         SourceNotFound: no such file or folder, no such file of a schema, or no such schema of a server.
-        ServerGone: a server cannot be reached, or went away; what was profiled by then is kept.
+        ServerGone: a server cannot be reached, or went away; finished profiles are kept.
         MissingExtra: the drivers of a server are not installed.
         EmptyCorpus: there is no table in it.
-        UnreadableTable: nothing in it can be read, or the file is of no known format.
-        UnreadableFacts: what its user told of the data, such as which columns are hidden, cannot be read.
-        UnreadableCatalogue: a catalogue that was named is damaged, of another version or not writable.
+        UnreadableTable: nothing in it can be read, or the file has an unknown format.
+        UnreadableFacts: the facts that the user told, such as which columns are hidden, cannot be read.
+        UnreadableCatalogue: a named catalogue is damaged, of another version or not writable.
         InvalidArgument: frames that cannot be tables, a schema that cannot be read, both or neither.
 
     >>> import pandas as pd, tagframe as tf
@@ -115,28 +116,27 @@ def open_corpus(
     1
     """
     if schemas is not None and (not is_url(source) or isinstance(schemas, str)):
-        raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
+        raise InvalidArgument(f"schemas= is a list of schema names, for a server's URL; got {schemas!r}")
     if password_from is not None and not is_url(source):
-        raise InvalidArgument("password_from= goes with a server's URL")
+        raise InvalidArgument("password_from= is for a server's URL only")
     told = told_of_csv(csv)
     if told and (schema is not None or isinstance(source, Mapping) or is_url(source)):
-        raise InvalidArgument("csv= tells how CSV files are written; there are none here")
+        raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
-        raise InvalidArgument(f"engine= is {IN_PLACE!r}, for a folder or for frames, or left out; got {engine!r}")
+        raise InvalidArgument(f"engine= is {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
     if schema is not None:
         if source is not None:
-            raise InvalidArgument("a corpus is opened from a source or from a schema=; got both")
+            raise InvalidArgument("open a corpus from a source or from schema=, not from both")
         if catalogue is not None:
-            raise InvalidArgument("a schema is read in memory; corpus.save(path) writes a catalogue of it")
+            raise InvalidArgument("catalogue= is not for a schema, which stays in memory; corpus.save(path) saves it")
         return Corpus(schema_profiles(schema))
     if isinstance(source, Mapping):
         if catalogue is not None:
-            raise InvalidArgument("frames are profiled in memory; corpus.save(path) writes a catalogue of them")
+            raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
         return open_frames(source, engine=engine)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
-            f"a corpus is opened from a path, or from frames by name as in {{'loan': frame}}; "
-            f"got a {type(source).__name__}"
+            f"open a corpus from a path, or from frames by name as in {{'loan': frame}}; got a {type(source).__name__}"
         )
     if is_url(source):
         server = server_of(str(source), schemas, password_from)
@@ -162,7 +162,7 @@ class ProfileFrame(Protocol):
     """Makes the profile of a frame."""
 
     def __call__(self, database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
-        """What :func:`~tagframe.corpus.profiler.profile_table` makes, or as much of it as is needed."""
+        """The profile of :func:`~tagframe.corpus.profiler.profile_table`, or the needed part of it."""
 
 
 def open_frames(
@@ -176,12 +176,12 @@ def open_frames(
     Args:
         frames: by name.
         profile: makes their profiles.
-        engine: what runs statements over them; None for SQLite, over a copy.
+        engine: the engine for statements over them; None for SQLite, over a copy.
 
     Raises:
         EmptyCorpus: there are none.
         InvalidArgument: frames that cannot be tables.
-        MissingExtra: an engine is asked for, and not installed.
+        MissingExtra: the engine is not installed.
     """
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
@@ -198,7 +198,7 @@ def open_frames(
 
 
 def _remembered(table: str, frame: pd.DataFrame) -> dict[FactKey, tuple[str, float]]:
-    """The facts of columns of a frame which came from a corpus: what they are described as there, or hidden from."""
+    """The facts of a frame's columns that came from a corpus: their descriptions, and from whom they are hidden."""
     said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     told: dict[FactKey, tuple[str, float]] = {("column", (table, name)): (text, 0.0) for name, text in said.items()}
     return told | {("hidden", (table, column)): (MODELS, 0.0) for column in results.recall(frame, "unprompted") or ()}
@@ -210,11 +210,11 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
     Args:
         corpus: the other tables.
         frame: profiled as it is now.
-        id: of the table that the frame stands for, with the keys that its source declares; None for one of its own.
+        id: of the table that the frame replaces, with the keys that its source declares; None for a new table.
 
     Raises:
-        TableNotFound: no table of that id.
-        InvalidArgument: a frame that can be no table.
+        TableNotFound: no table with that id.
+        InvalidArgument: a frame that cannot be a table.
     """
     ((database, _, engine),) = frame_engines({"frame": frame}, "frame")
     (shape,) = engine.shapes()
@@ -248,7 +248,7 @@ def _open_catalogue(
         return _assembled([], contents, (), kept)
     if not contents.root.exists() and ASKED not in contents.sources:
         warn(
-            f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
+            f"{contents.root}, the source of {catalogue.path}, is not there: its tables can be found but not read",
             CatalogueWarning,
         )
         return _assembled([], contents, (), kept)
@@ -280,7 +280,7 @@ def _open_files(
     indexed = index_files(files, known, kept, progress)
     contents = Contents(root, known.ids, indexed.sources)
     _say_tables(files, contents, kept)
-    # What was hidden elsewhere, of a copy of this data, or of what a new view shows, may stand in the catalogue.
+    # The catalogue may have cells that were hidden elsewhere: of a copy of this data, or shown by a new view.
     now = kept.knowledge.known
     hidden = {table for table, _ in now.withheld}
     changed = {
@@ -304,7 +304,7 @@ def _open_files(
 
 
 def _report(root: str, indexed: Indexed) -> None:
-    """Raise where nothing could be read, warn where something could not."""
+    """Raise if nothing could be read; warn if something could not."""
     problems = indexed.problems
     if not any(source.tables for source in indexed.sources.values()):
         if not problems:
@@ -319,7 +319,7 @@ def _report(root: str, indexed: Indexed) -> None:
 def _assembled(
     files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], kept: SourceCatalogue
 ) -> Corpus:
-    """A corpus of what the catalogue holds, with each table's database as the files have it now."""
+    """A corpus of the catalogue's tables, with each table's database as the files have it now."""
     by_key = {file.key: file for file in files}
     profiles, origins = [], {}
     for key, table, profile in _named(files, contents.sources):
@@ -352,7 +352,7 @@ def _named(
 
 
 def _say_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
-    """Say to what was told of the data what its tables are."""
+    """Give the store of told facts the tables of the data."""
     tables = {}
     for key, table, profile in _named(files, contents.sources):
         source = contents.sources[key]
@@ -364,7 +364,7 @@ def _say_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCat
 def _without_hidden(
     files: Sequence[SourceFile], sources: Mapping[str, IndexedSource], knowledge: Knowledge
 ) -> dict[str, IndexedSource]:
-    """The sources as the catalogue may hold them: profiles have the ids here that :func:`_assembled` gives them."""
+    """The sources without hidden cells, for the catalogue; profiles have the ids that :func:`_assembled` gives them."""
     if not knowledge.withheld:
         return dict(sources)
     kept: dict[str, dict[str, TableProfile]] = {key: {} for key in sources}
@@ -376,10 +376,10 @@ def _without_hidden(
 def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:
     """The database of each file.
 
-    Where two files of a database have a table of one name, each of that database's files is one by itself, called by
-    its path: no two tables get one id, and declared keys stay within their database.
+    If two files of a database have a table with the same name, each of that database's files becomes a database of its
+    own, named by its path. So no two tables get the same id, and declared keys stay within their database.
     """
     tables = [(file.database, table) for file in files if file.key in sources for table in sources[file.key].tables]
     divided = {database for (database, _), count in Counter(tables).items() if count > 1}
-    # The tables of a server say themselves what their databases are.
+    # The tables of a server have their own databases.
     return {file.key: file.key if file.database in divided else file.database for file in files if file.database}

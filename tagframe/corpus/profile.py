@@ -1,7 +1,7 @@
-"""What is known of a table without reading it again: profiles of its columns.
+"""Profiles of tables and columns: the facts about a table that are kept, so that it need not be read again.
 
-A profile is everything that retrieval and key inference may look at; both work without the rows. Where only a schema is
-known (no rows), counts and sketches are None.
+Retrieval and key inference use profiles only; both work without the rows. If only a schema is known (no rows), counts
+and sketches are None.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ TypeFamily = Literal["integer", "real", "text", "date", "boolean", "blob", "empt
 class Sketch:
     """The hashes of a column's distinct canonical values: all of them, or the smallest ones.
 
-    One hash function is used for every column of every corpus, so that two columns that share values keep the same
-    ones: sketches are coordinated (bottom-k sketches). Independent samples would lose the overlap.
+    Every column of every corpus uses the same hash function, so two columns that share values keep the same ones:
+    sketches are coordinated (bottom-k sketches). Independent samples would lose the overlap.
 
     Attributes:
         complete: whether ``hashes`` are those of *all* distinct values.
-        sampled: whether they are those of some values only, whichever a sample held: what is not among them may be in
-            the column nevertheless.
+        sampled: whether they are only those of a sample: the column may have other values, too.
     """
 
     __slots__ = ("_hashes", "_read", "complete", "sampled")
@@ -46,7 +45,7 @@ class Sketch:
 
     @classmethod
     def stored(cls, read: Callable[[], npt.NDArray[np.uint64]], *, complete: bool, sampled: bool = False) -> Sketch:
-        """A sketch whose hashes are read each time that they are looked at."""
+        """A sketch whose hashes are read at each use."""
         sketch = cls(np.zeros(0, dtype=np.uint64), complete, sampled)
         sketch._hashes, sketch._read = None, read
         return sketch
@@ -81,18 +80,18 @@ class ColumnProfile:
         name: as in the source.
         position: in the table, from 0.
         family: the kind of its values.
-        declared_type: the source's own word for its type ("" where it has none).
-        rows: rows of the table; None where only the schema is known, and so for the counts below.
-        nulls: how many of them are null.
+        declared_type: the source's own word for its type ("" if it has none).
+        rows: rows of the table; None if only the schema is known, as for the counts below.
+        nulls: the number of null rows.
         distinct: distinct non-null values, exact unless the table is :attr:`TableProfile.estimated`; texts count as
             they are written (see the profiler).
         minimum, maximum: the smallest and largest value as canonical text, numerically for numbers.
         samples: up to ten distinct values as text, the most frequent first.
         sketch: of its distinct values.
-        description: what its user says that it means, or "".
-        hidden: whether its user keeps its cells from everybody; then nothing of them is in the profile.
-        unprompted: whether its user keeps its cells from models only: they are in results, and nothing of them is in
-            the profile.
+        description: the user's description, or "".
+        hidden: whether the user hides its cells from everybody; then the profile has nothing of them.
+        unprompted: whether the user hides its cells from models only: results have them, but the profile has nothing of
+            them.
     """
 
     name: str
@@ -139,11 +138,11 @@ class TableProfile:
         database: the file or folder that it belongs to.
         name: as in the source.
         columns: in the source's order.
-        rows: None where only the schema is known.
-        primary_key: what the source *declares*.
-        foreign_keys: what the source declares, and what its user added.
-        forbidden_keys: what its user says is no key, in either direction.
-        description: what its user says that it holds, or the comment on it in its source, or "".
+        rows: None if only the schema is known.
+        primary_key: the key that the source *declares*.
+        foreign_keys: the keys that the source declares, and those that the user added.
+        forbidden_keys: the keys that the user forbade, in either direction.
+        description: the user's description, or the comment in the source, or "".
         estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
     """
 
@@ -159,7 +158,7 @@ class TableProfile:
     estimated: bool = False
 
     def __hash__(self) -> int:
-        # Of what tells tables apart as a rule: corpora of thousands of tables are looked up by their profiles.
+        # From the parts that usually differ: corpora of thousands of tables are looked up by their profiles.
         return hash((self.id, self.rows))
 
     def __eq__(self, other: object) -> bool:
@@ -168,13 +167,13 @@ class TableProfile:
         mine, others = self.stored, other.stored
         if mine is None or others is None:
             return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
-        # The text that columns are made of tells as much as they do, which it takes a lake seconds to read.
+        # The columns' stored text is enough; reading the columns themselves takes seconds for a lake.
         told = (one.name for one in fields(self) if one.name != "columns")
         return mine.text == others.text and all(getattr(self, name) == getattr(other, name) for name in told)
 
     @classmethod
     def of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:
-        """A profile whose columns are read when they are looked at.
+        """A profile whose columns are read at first use.
 
         Args:
             columns: unread.
@@ -190,7 +189,7 @@ class TableProfile:
         return self._with(_stored=columns)
 
     def __getattr__(self, name: str) -> Any:
-        # Only what is not there is asked for here: the columns of a stored profile.
+        # Only missing attributes come here: the columns of a stored profile.
         stored = self.__dict__.get("_stored")
         if name == "columns" and stored is not None:
             return stored.columns()
@@ -198,13 +197,13 @@ class TableProfile:
 
     @property
     def stored(self) -> StoredColumns | None:
-        """The columns as a catalogue has them; None for a profile that is in memory."""
+        """The columns as stored in a catalogue; None for a profile in memory."""
         found: StoredColumns | None = self.__dict__.get("_stored")
         return found
 
     @property
     def shape(self) -> str:
-        """Equal for tables whose columns have the same names, in whatever order and case: 16 hexadecimal digits."""
+        """A digest of the columns' names in any order and case: 16 hexadecimal digits."""
         known: str | None = self.__dict__.get("_shape")
         if known is None:
             names = "\n".join(sorted(column.name.casefold() for column in self.columns))
@@ -221,7 +220,7 @@ class TableProfile:
         return self._with(name=name)
 
     def _with(self, **fields: Any) -> TableProfile:
-        """As :func:`dataclasses.replace`, which would read the columns of a stored profile."""
+        """Like :func:`dataclasses.replace`, but without reading the columns of a stored profile."""
         profile = type(self).__new__(type(self))
         profile.__dict__.update(self.__dict__, **fields)
         return profile
@@ -230,7 +229,7 @@ class TableProfile:
         """The profile of one column.
 
         Raises:
-            ColumnNotFound: no column of that name.
+            ColumnNotFound: no column with that name.
         """
         for column in self.columns:
             if column.name == name:

@@ -1,9 +1,9 @@
 """From the values of a table to its profile, a chunk of rows at a time.
 
-What is kept between chunks is eight bytes for each distinct value of a column, so that a table of any number of rows
-is profiled in a memory that its distinct values bound. Distinct values are counted by their 64-bit hashes: exact but
-for collisions, of which a million values have a chance of 3 in 100 million. Texts that differ only by how they are
-written ("a", "A") are one value of the sketch, and two distinct ones, as they are for a merge.
+Between chunks, eight bytes are kept for each distinct value of a column, so the memory depends on the number of
+distinct values, not of rows. Distinct values are counted by their 64-bit hashes. This is exact except for collisions; a
+million values have a collision with a chance of 3 in 100 million. Texts with the same canonical form ("a", "A") are one
+value of the sketch but two distinct values, as in a merge.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFam
 from tagframe.engines.base import Chunk, TableShape, Values
 
 SKETCH_SIZE = 2048
-"""Hashes kept of a column; columns of at most so many distinct values are kept whole."""
+"""The number of hashes kept of a column; columns with at most this many distinct values are kept whole."""
 
 SAMPLES = 10
 LONGEST_TEXT = 200
 """Characters kept of a sample, minimum or maximum."""
 
 FAMILY_SHARE = 0.95
-"""A column is of a family if so many of its non-null values are: one stray "n/a" makes no numbers into text."""
+"""A column has a family if this share of its non-null values has it: one "n/a" does not turn numbers into text."""
 
 _CANDIDATES_A_CHUNK = 32
 _PENDING = 4
-"""Hashes wait to be sorted until they are so many times those that are."""
+"""New hashes are sorted in when they are this many times the sorted ones."""
 _NUMERIC: frozenset[TypeFamily] = frozenset(("integer", "real"))
 
 Distinct = list[Any] | npt.NDArray[Any]
@@ -47,7 +47,7 @@ def profile_table(
         database: the database that the table belongs to.
         shape: its names and declared keys.
         chunks: its rows, each once, in any number of pieces.
-        name: what the table is called in the corpus, where the shape does not say.
+        name: the table's name in the corpus, if it differs from the shape's.
     """
     accumulators = [_ColumnAccumulator() for _ in shape.columns]
     rows = 0
@@ -140,7 +140,7 @@ class _ColumnAccumulator:
         texts: list[str],
         families: list[TypeFamily],
     ) -> None:
-        """Count the values that may become samples, from the chunk on in which they are among the most frequent."""
+        """Count the values that may become samples, once they are among the most frequent of a chunk."""
         if self._candidates:
             known = pd.Index(np.fromiter(self._candidates, dtype=np.uint64, count=len(self._candidates)))
             for index in np.flatnonzero(known.get_indexer(pd.Index(hashes)) >= 0).tolist():
@@ -157,7 +157,7 @@ class _ColumnAccumulator:
         if not total:
             return "empty"
         counts = Counter(self._rows_of)
-        # Integers are reals with nothing after the point: a column of both is real.
+        # Integers are also reals, so a column of both is real.
         if counts["real"]:
             counts["real"] += counts.pop("integer", 0)
         family, rows = counts.most_common(1)[0]
@@ -187,7 +187,7 @@ class _ColumnAccumulator:
 
 
 class _HashSet:
-    """Hashes, each once, in a memory of a few times as many bytes as they take."""
+    """A set of hashes that needs only a few times their size in memory."""
 
     def __init__(self) -> None:
         self._hashes: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
@@ -209,7 +209,7 @@ class _HashSet:
 
 
 def _hashes_as_written(values: Distinct, texts: list[str], hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The hashes of texts as they stand, beside those of their canonical forms: "a" and "A" are two."""
+    """The hashes of texts as written, beside those of their canonical forms: "a" and "A" are two."""
     if isinstance(values, np.ndarray):
         return hashes
     other = [index for index, (value, text) in enumerate(zip(values, texts, strict=True))
@@ -222,7 +222,7 @@ def _hashes_as_written(values: Distinct, texts: list[str], hashes: npt.NDArray[n
 
 
 def _sorted_once(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The hashes ascending, each once: ``np.unique`` takes ten times as long for a million that differ."""
+    """The hashes ascending, each once; ``np.unique`` takes ten times as long for a million different ones."""
     hashes.sort()
     is_first = np.ones(len(hashes), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
@@ -231,7 +231,7 @@ def _sorted_once(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
-    """The positions of the highest counts, highest first, the first of equal ones first."""
+    """The positions of the highest counts, highest first; ties in order."""
     if len(counts) > number:
         least = np.partition(counts, len(counts) - number)[len(counts) - number]
         above = np.flatnonzero(counts > least)
@@ -243,12 +243,12 @@ def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
 
 
 def _count_values(values: Values) -> tuple[Distinct, npt.NDArray[Any], int]:
-    """Distinct values in order of first appearance, how often each occurs, and nulls that were already left out."""
+    """Distinct values in order of first appearance, their counts, and the number of nulls already left out."""
     rows = len(values)
     if isinstance(values, pd.Series) and _is_masked_number(values.dtype):
         values = pd.Series(values.dropna().to_numpy(dtype=cast(Any, values.dtype).numpy_dtype))
     if isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufM":
-        # Numbers and times of day one: numpy's own types, which pandas counts faster than Python does.
+        # Numbers and times: numpy's own types, which pandas counts faster than Python does.
         counts = values.value_counts(sort=False, dropna=True)
         numbers = counts.to_numpy(dtype=np.int64)
         return counts.index.to_numpy(), numbers, rows - int(numbers.sum())

@@ -1,4 +1,4 @@
-"""What users call tables and columns: ``orders.buyer``, ``shop.orders.buyer``, ``orders.buyer = customers.id``."""
+"""Text references to tables and columns: ``orders.buyer``, ``shop.orders.buyer``, ``orders.buyer = customers.id``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Column = tuple[str, str]
 
 @dataclass(frozen=True)
 class NamedTable:
-    """What a text may call a table.
+    """The names that a text may use for a table.
 
     Attributes:
         id: ``database.table``.
         name: as in the source.
         columns: all of them.
-        parts: ids and names of the tables that it is the stack of; they mean it as well.
+        parts: ids and names of the tables in a stack; they also refer to the stack.
     """
 
     id: str
@@ -39,7 +39,7 @@ class NamedTable:
 
 
 def find_table(name: str, tables: Sequence[NamedTable]) -> NamedTable:
-    """The table of that id, or of that name where one only has it; a stack also by the id or name of a part.
+    """The table with that id, or with that name if only one has it; a stack also by the id or name of a part.
 
     Raises:
         TableNotFound: there is none, or more than one.
@@ -52,12 +52,12 @@ def find_table(name: str, tables: Sequence[NamedTable]) -> NamedTable:
         return named[0]
     ids = [table.id for table in tables]
     if named:
-        raise TableNotFound(f"two tables are called {name!r}: say {' or '.join(repr(table.id) for table in named)}")
+        raise TableNotFound(f"two tables are called {name!r}: write {' or '.join(repr(table.id) for table in named)}")
     raise TableNotFound(f"no table {name!r} among {did_you_mean(name, ids)}")
 
 
 def find_column(text: str, tables: Sequence[NamedTable]) -> Column:
-    """The column of that name; its table may be left out where only one has such a column.
+    """The column with that name; its table may be left out if only one table has such a column.
 
     Raises:
         TableNotFound, ColumnNotFound: there is no such table or column.
@@ -71,7 +71,7 @@ def find_column(text: str, tables: Sequence[NamedTable]) -> Column:
 
 
 def columns_called(text: str, tables: Sequence[NamedTable]) -> list[Column]:
-    """What ``table.column`` or a bare ``column`` may mean; table and column may hold dots themselves."""
+    """The columns that ``table.column`` or a bare ``column`` may mean; the names may have dots themselves."""
     for cut in [position for position, letter in enumerate(text) if letter == "."][::-1]:
         try:
             table = find_table(text[:cut], tables)
@@ -89,7 +89,7 @@ def columns_called(text: str, tables: Sequence[NamedTable]) -> list[Column]:
 
 
 def _spelling(column: str, table: NamedTable) -> str:
-    """The column as the table spells it."""
+    """The column in the table's spelling."""
     if column in table.columns:
         return column
     folded = {name.casefold(): name for name in table.columns}
@@ -101,15 +101,15 @@ def _spelling(column: str, table: NamedTable) -> str:
 def column_pairs(
     text: str, tables: Sequence[NamedTable], *, within: bool = False
 ) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
-    """Table and columns of both sides of ``"a.x = b.y"``; several columns with ``and`` between.
+    """Table and columns of both sides of ``"a.x = b.y"``; several columns are joined by ``and``.
 
     Args:
-        text: as above; a table may be left out where only one has the column.
-        tables: which the text may name.
+        text: as above; a table may be left out if only one has the column.
+        tables: the tables that the text may name.
         within: whether both sides may be in one table.
 
     Raises:
-        InvalidArgument: not of that form, both sides in one table, or a side that may be in several tables.
+        InvalidArgument: another form, both sides in one table, or a side that may be in several tables.
         TableNotFound, ColumnNotFound: there is no such table or column.
     """
     readings: list[dict[tuple[str, str], tuple[str, str]]] = []
@@ -128,7 +128,7 @@ def column_pairs(
         )
     possible = set.intersection(*map(set, readings))
     order = {table.id: position for position, table in enumerate(tables)}
-    # Where both tables have both columns, the sides are in the order of the tables.
+    # If both tables have both columns, the sides are in the order of the tables.
     possible -= {(left, right) for left, right in possible if order[left] > order[right] and (right, left) in possible}
     if not possible:
         sides = "two tables, or two columns of one" if within else "two tables"

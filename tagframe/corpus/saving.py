@@ -20,10 +20,10 @@ class Origin:
     """Where a table of a corpus comes from.
 
     Attributes:
-        key: what a catalogue calls the source.
+        key: the source's key in a catalogue.
         table: the table's name in the source.
         kind: of the source.
-        engine: reads it; None where the source is not there any more.
+        engine: reads it; None if the source is gone.
         stamp: of the source when it was profiled; None for frames.
     """
 
@@ -40,10 +40,10 @@ def save(
     vectors: Mapping[str, tuple[Sequence[str], npt.NDArray[np.float32]]],
     facts: Iterable[tuple[str, str, str, str]],
 ) -> Path:
-    """Write a catalogue; one that is there is replaced, another file is not.
+    """Write a catalogue; an existing catalogue is replaced, another file is not.
 
     Args:
-        target: where to.
+        target: the path.
         contents: of the corpus.
         vectors: documents and vectors by embedder.
         facts: kind, name, state and value of each.
@@ -52,8 +52,8 @@ def save(
         UnreadableCatalogue: ``target`` is another kind of file, or cannot be written.
     """
     if target.exists() and not (target.is_file() and is_catalogue(target)):
-        raise UnreadableCatalogue(f"{target} is not a catalogue, and is left as it is; save to another path")
-    # Written aside and moved, so that nobody ever opens half a catalogue.
+        raise UnreadableCatalogue(f"{target} is not a catalogue, and is not replaced; save to another path")
+    # Written under another name and moved, so that nobody ever opens half a catalogue.
     draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
     try:
         draft.write(lambda: contents)
@@ -62,7 +62,7 @@ def save(
         for fact in facts:
             draft.add_fact(*fact)
         draft.path.replace(target)
-        Catalogue(target).forget_arrays()  # they may hold what this catalogue leaves out
+        Catalogue(target).forget_arrays()  # they may have data that this catalogue leaves out
     except OSError as error:
         raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
     finally:

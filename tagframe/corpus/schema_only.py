@@ -29,11 +29,11 @@ _FAMILIES: dict[str, TypeFamily] = {
     r"date|time": "date",
     r"blob|bytea|\w*binary|image": "blob",
 }
-"""By the beginning of the declared type; the first that fits counts."""
+"""By the beginning of the declared type; the first match counts."""
 
 
 def declared_family(declared: str) -> TypeFamily:
-    """The type family that a declared type lets expect; text where the word is not known.
+    """The expected type family of a declared type; text for an unknown type.
 
     >>> [declared_family(word) for word in ("BIGINT UNSIGNED", "varchar(20)", "numeric(8, 2)", "timestamp", "")]
     ['integer', 'text', 'real', 'date', 'text']
@@ -43,17 +43,17 @@ def declared_family(declared: str) -> TypeFamily:
 
 
 def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str | None = None) -> list[TableProfile]:
-    """The profiles of tables of which only the schema is known.
+    """The profiles of tables known by their schema alone.
 
     Args:
         schema: ``CREATE TABLE`` statements as text, a file of them (``.sql``, ``.ddl``), or columns by table.
-        database: what the tables belong to, where their names do not say; the file's name, else ``"schema"``.
-        dialect: of the statements, as sqlglot calls it; None for what most dialects share.
+        database: the tables' database, if their names do not say; None for the file's name, else ``"schema"``.
+        dialect: of the statements, by sqlglot's name; None for the common part of most dialects.
 
     Raises:
         SourceNotFound: no such file.
         EmptyCorpus: there is no table in it.
-        InvalidArgument: the statements do not parse, a table is there twice, or columns are no names.
+        InvalidArgument: the statements do not parse, a table is there twice, or columns are not names.
     """
     if isinstance(schema, Mapping):
         profiles = [_from_columns(name, columns, database or "schema") for name, columns in schema.items()]
@@ -62,7 +62,7 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
     elif isinstance(schema, str | os.PathLike):
         path = Path(schema).expanduser()
         if not path.is_file():
-            raise SourceNotFound(f"there is no file {shown_path(path)}, and it holds no CREATE TABLE statement itself")
+            raise SourceNotFound(f"there is no file {shown_path(path)}, and the text is not a CREATE TABLE statement")
         profiles = list(_from_statements(path.read_text(encoding="utf-8"), database or path.stem, dialect))
     else:
         raise InvalidArgument(
@@ -75,10 +75,10 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
 
 def _from_columns(name: str, columns: Sequence[str] | Mapping[str, str], database: str) -> TableProfile:
     if not isinstance(name, str) or not name:
-        raise InvalidArgument(f"a table's name is text; got {name!r}")
+        raise InvalidArgument(f"a table's name must be text; got {name!r}")
     types = columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
     if isinstance(columns, str) or not all(isinstance(word, str) for pair in types.items() for word in pair):
-        raise InvalidArgument(f"the columns of {name!r} are a list of names, or types by name; got {columns!r}")
+        raise InvalidArgument(f"the columns of {name!r} must be a list of names, or types by name; got {columns!r}")
     if len(types) < len(columns):
         raise InvalidArgument(f"{name!r} has a column twice: {list(columns)!r}")
     stated, dot, table = name.partition(".")
@@ -88,7 +88,7 @@ def _from_columns(name: str, columns: Sequence[str] | Mapping[str, str], databas
 def declared_profile(
     database: str, name: str, types: Mapping[str, str], primary: Sequence[str] = (), foreign: Sequence[ForeignKey] = ()
 ) -> TableProfile:
-    """The profile of a table of which only names, declared types and keys are known."""
+    """The profile of a table from names, declared types and keys alone."""
     columns = tuple(
         ColumnProfile(column, position, declared_family(declared), declared)
         for position, (column, declared) in enumerate(types.items())
@@ -120,7 +120,7 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
         columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
         if not columns:
             raise InvalidArgument(f"the statement for {table.name!r} names no column: {schema.sql()[:200]!r}")
-        # A reference that names no columns is to the primary key.
+        # A reference without columns refers to the primary key.
         keys = [
             replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))
             for key in [*_foreign_keys(schema), *added[folded]]
@@ -135,7 +135,7 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
 
 
 def _folded(table: exp.Table, database: str) -> tuple[str, str]:
-    """What tells a table from others: names of two databases may be alike."""
+    """The identity of a table: two databases may have tables with the same name."""
     return (table.db or database).casefold(), table.name.casefold()
 
 
@@ -145,7 +145,7 @@ def _type(column: exp.ColumnDef) -> str:
 
 
 def _comment(node: Any) -> str:
-    """What a COMMENT clause of a table or a column says; of a column else what is noted behind it."""
+    """The text of a COMMENT clause of a table or a column; for a column also a SQL comment after it."""
     from sqlglot import exp
 
     if isinstance(node, exp.ColumnDef):

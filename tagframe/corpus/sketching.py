@@ -1,11 +1,12 @@
-"""Sketches that a source computes over all rows of a column, where its profile has those of a sample.
+"""Sketches that a source computes over all rows of a column whose profile has only the sketch of a sample.
 
-The hash is the same everywhere (:func:`~tagframe.corpus.canonical.hash_texts`), so that the sketch is the one that the
-profiler would make of the same values, and is compared with those of other engines: bottom-k sketches are coordinated.
-A million values cost their source a second or a few (texts of digits most), so that a table of ten million rows and
-fifty columns would take a quarter of an hour and more: only columns are hashed that are asked for, of tables of few
-enough rows, and a statement is stopped after some seconds. Of what is larger the sample stays, which says that it is
-one, and :mod:`tagframe.keys.checking` asks for some of its values instead.
+The hash is the same everywhere (:func:`~tagframe.corpus.canonical.hash_texts`), so the sketch equals the profiler's for
+the same values, and can be compared with those of other engines: bottom-k sketches are coordinated.
+
+A million values take their source one to a few seconds (texts of digits take longest). A table of ten million rows and
+fifty columns would take a quarter of an hour or more. So only requested columns are hashed, of tables with few enough
+rows, and a statement is stopped after some seconds. Larger tables keep the sketch of a sample, marked as such, and
+:mod:`tagframe.keys.checking` looks up some of their values instead.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from tagframe.engines.sampled_values import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000
-"""Cells of a table that are hashed at most; columns beyond, in the table's order, keep the sketch of a sample."""
+"""The largest number of hashed cells of a table; further columns, in the table's order, keep the sketch of a sample."""
 SECONDS = 10.0
-"""A statement may take so long."""
+"""The time limit of a statement."""
 _MOST_ODD = 100_000
 
 _known: weakref.WeakKeyDictionary[Corpus, dict[tuple[str, str], Sketch | None]] = weakref.WeakKeyDictionary()
@@ -38,12 +39,12 @@ _known: weakref.WeakKeyDictionary[Corpus, dict[tuple[str, str], Sketch | None]] 
 def with_whole_sketches(
     corpus: Corpus, profiles: Sequence[TableProfile], wanted: Callable[[ColumnProfile], bool]
 ) -> list[TableProfile]:
-    """The profiles, with sketches of all values instead of those of samples, where their sources can tell.
+    """The profiles with sketches of all values instead of samples, if their sources can compute them.
 
     Args:
         corpus: of the tables.
         profiles: some of them.
-        wanted: of which columns.
+        wanted: selects the columns.
 
     Raises:
         ServerGone: a source is gone.
@@ -76,7 +77,7 @@ def _is_sampled(column: ColumnProfile) -> bool:
 def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
     found: dict[str, Sketch] = {}
     name = corpus.source_table(table)
-    # A source that cannot answer is no reason to know less than before.
+    # If a source cannot answer, the sketches of samples stay.
     with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
         session = session_of(corpus.engine(table), [name], opened)
         for column in columns:
@@ -87,7 +88,7 @@ def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sket
 
 
 def session_of(engine: Engine | None, tables: list[str], opened: ExitStack) -> SampledValues | None:
-    """What an engine tells of values of its tables, until the stack is closed; None where it cannot.
+    """An engine's access to values of its tables, until the stack is closed; None if it has none.
 
     A statement is stopped after :data:`SECONDS`.
     """
@@ -100,7 +101,7 @@ def session_of(engine: Engine | None, tables: list[str], opened: ExitStack) -> S
 
 
 def sketch_of(found: Hashes) -> Sketch:
-    """The sketch of all values, from the smallest hashes of most and the rest as they are."""
+    """The sketch of all values, from the smallest hashes of most values and from the other values themselves."""
     odd = [text for text in canonical_all(found.odd)[0] if text is not None] if found.odd else []
     hashes = np.union1d(found.hashes, hash_texts(odd)) if odd else found.hashes
     return Sketch(hashes[:SKETCH_SIZE].copy(), complete=len(hashes) <= SKETCH_SIZE)

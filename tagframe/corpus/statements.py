@@ -1,4 +1,4 @@
-"""Statements that were run over the tables of a corpus, as plain records; rooms above read SQL and use them."""
+"""Past statements over the tables of a corpus, as plain records; the rooms above read SQL and use them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _MARKS = re.compile(r"[.,;:!?…]+(?=\s|$)|[¿¡]")
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, and what was learned of it.
+    """A learned statement.
 
     Attributes:
         tables: ids of the tables that it reads, sorted.
-        sql: with ``?`` for every literal; "" where only the tables of a question are known.
-        question: that it answers, or "".
+        sql: with ``?`` for every literal; "" if only the tables of a question are known.
+        question: the question that it answers, or "".
         joins: the pairs of columns that it joins.
-        runs: how often it was run, by where that was learned from.
-        by: "queries", or "user" where a person said that it is right.
-        cells: it as it was run, with its literals, where these are kept; "" otherwise.
-        at: when it was learned last: seconds since 1970.
-        digest: what it is called among facts; "" for one that is new.
+        runs: how often it was run, by the source from which that was learned.
+        by: "queries", or "user" if a person confirmed it.
+        cells: the statement with its literals, if these are kept; "" otherwise.
+        at: when it was last learned: seconds since 1970.
+        digest: its key among the facts; "" for a new one.
     """
 
     tables: tuple[str, ...]
@@ -42,28 +42,28 @@ class Statement:
 
     @property
     def fact(self) -> tuple[str, tuple[str, ...]]:
-        """What it is called among facts. What a person says of a question stands for what he said before."""
+        """Its key among the facts. A user's statement for a question replaces the earlier one."""
         text = f"{spoken(self.question)}\n{'' if self.by == 'user' else self.sql.casefold()}\n{self.by}"
         digest = self.digest or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         return "statement", (digest, *self.tables)
 
     @property
     def value(self) -> dict[str, Any]:
-        """What a fact says of it: plain values."""
+        """The value of its fact: plain values."""
         joins = [[key.left_table, key.left_columns, key.right_table, key.right_columns] for key in self.joins]
         said = {"sql": self.sql, "question": self.question, "joins": joins, "by": self.by, "cells": self.cells}
         return {"runs": dict(self.runs), **{name: one for name, one in said.items() if one}}
 
     @classmethod
     def of(cls, of: Sequence[str], value: Mapping[str, Any], at: float = 0.0) -> Statement:
-        """Read what :attr:`fact` and :attr:`value` gave."""
+        """The statement from its :attr:`fact` and :attr:`value`."""
         joins = tuple(ToldKey(left, tuple(a), right, tuple(b)) for left, a, right, b in value.get("joins", ()))
         rest = {name: value[name] for name in ("sql", "question", "by", "cells") if name in value}
         return cls(tuple(of[1:]), joins=joins, runs=value["runs"], at=at, digest=of[0], **rest)
 
     @staticmethod
     def moved(value: Mapping[str, Any] | None, called: Mapping[str, str]) -> dict[str, Any] | None:
-        """A fact's value over the same tables under other ids."""
+        """A fact's value with other ids for its tables."""
         if value is None:
             return None
         joins = [[called[left], a, called[right], b] for left, a, right, b in value.get("joins", ())]
@@ -71,7 +71,7 @@ class Statement:
 
     @property
     def shown(self) -> str:
-        """The SQL, as much of it as is kept."""
+        """The SQL, with literals if they are kept."""
         return self.cells or self.sql
 
     @property
@@ -80,7 +80,7 @@ class Statement:
         return sum(self.runs.values())
 
     def reads(self, columns: Collection[Column]) -> bool:
-        """Whether it names one of these columns, or may: a name of its table stands in it."""
+        """Whether it may name one of these columns: it reads the table, and has the column's name in its text."""
         text = f"{self.sql} {self.cells}"
         return any(
             table in self.tables and re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text, re.IGNORECASE) is not None
@@ -88,12 +88,12 @@ class Statement:
         )
 
     def without_cells(self) -> Statement:
-        """Without what a person or a program wrote of cells: literals, and the question."""
+        """The statement without text that may have cells: literals, and the question."""
         return replace(self, cells="", question="")
 
 
 def spoken(question: str) -> str:
-    """A question as it is compared with others: without case, marks that end a sentence or a part of it, and spaces.
+    """A question in the form that is compared with others: without case, punctuation between words, and extra spaces.
 
     >>> spoken("Who, then,  lives in St. Gallen ?")
     'who then lives in st gallen'

@@ -1,7 +1,7 @@
-"""Profiles as a catalogue holds them: columns are read when they are looked at, sketches when they are compared.
+"""Profiles in a catalogue: columns are read at first use, sketches when they are compared.
 
-A corpus of thousands of tables is opened for a question that a handful of them answer: of the others there is in memory
-what columns are as text.
+A question over a corpus of thousands of tables needs only a few of them; the others stay in memory as the text of their
+columns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class AtHand:
-    """What was made last, up to a size (``most``); safe to use from several threads."""
+    """A cache of the last made objects, up to a size (``most``); safe to use from several threads."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -41,7 +41,7 @@ class AtHand:
         self._lock = threading.Lock()
 
     def get(self, owner: object, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """What ``make`` made of the owner, which is told apart by what it is, not by what it equals."""
+        """The result of ``make`` for the owner; owners are compared by identity, not by equality."""
         with self._lock:
             if owner in self._held:
                 self._held.move_to_end(owner)
@@ -57,7 +57,7 @@ class AtHand:
 
     @contextmanager
     def unbounded(self) -> Iterator[None]:
-        """A block in which everything stays."""
+        """A block in which nothing is dropped."""
         with self._lock:
             self._unbounded += 1
         try:
@@ -74,18 +74,18 @@ class AtHand:
 
 
 COLUMNS = AtHand(50_000)
-"""Columns of stored tables that stay in memory as profiles: those looked at last."""
+"""The number of columns of stored tables that stay in memory as profiles: the last used ones."""
 HASHES = AtHand(8_000_000)
-"""Hashes of sketches that stay in memory, in all (64 MB)."""
+"""The number of hashes of sketches that stay in memory (64 MB)."""
 
 
 def columns_at_hand() -> AbstractContextManager[None]:
-    """A block that looks at all columns of a corpus several times: they are read once."""
+    """A block that uses all columns of a corpus several times; they are read once."""
     return COLUMNS.unbounded()
 
 
 def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
-    """The tables with their sketches in memory, for who compares each with all others; of very many the first ones."""
+    """The tables with their sketches in memory, to compare each with all others; only the first ones of very many."""
     found, held = [], 0
     for table in tables:
         if table.stored is not None and held < HASHES.most:
@@ -100,13 +100,13 @@ def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]
 
 @dataclass(frozen=True, eq=False)
 class StoredColumns:
-    """The columns of a table, unread.
+    """The columns of a table as stored text.
 
     Attributes:
         table: its id, for messages.
         text: a JSON array with an array for each column.
         digest: of the table, by which its sketches are found.
-        read: reads them.
+        read: reads the sketches.
     """
 
     table: str
@@ -115,15 +115,15 @@ class StoredColumns:
     read: ReadSketch
 
     def columns(self) -> tuple[ColumnProfile, ...]:
-        """The profiles; the same objects while they are at hand."""
+        """The profiles; the same objects while they are cached."""
         return COLUMNS.get(self, self.made, len)
 
     def hashes(self, position: int) -> Hashes:
-        """Of the sketch of a column; none where another process has indexed a newer state of the table."""
+        """The hashes of a column's sketch; empty if another process has indexed a newer state of the table."""
         return HASHES.get(self, self._read, _number).get(position, _NONE)
 
     def without(self, columns: Iterable[str]) -> StoredColumns:
-        """The same without anything that the cells of these columns could be told from."""
+        """The same without anything that could reveal the cells of these columns."""
         text = self.text
         for column in columns:
             text, _ = redacted_text(text, column)
@@ -139,17 +139,16 @@ class StoredColumns:
         return held
 
     def made(self) -> tuple[ColumnProfile, ...]:
-        """The profiles, made anew.
+        """The profiles, made again.
 
         Raises:
-            UnreadableCatalogue: the text is none of ours.
+            UnreadableCatalogue: the text is damaged.
         """
         try:
             return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
         except (ValueError, TypeError) as error:
             raise UnreadableCatalogue(
-                f"the catalogue is damaged where it has the columns of {self.table} ({error}); "
-                "delete it and index again"
+                f"the catalogue is damaged at the columns of {self.table} ({error}); delete it and index again"
             ) from error
 
     def _column(self, position: int, given: list[Any]) -> ColumnProfile:
@@ -186,7 +185,7 @@ class _OfColumn:
 
 _NONE = np.zeros(0, dtype=np.uint64)
 _COMPLETE, _SAMPLED = 1, 2
-"""How a sketch is, as the catalogue has it; 0 where it is the smallest hashes of all values."""
+"""The kinds of a sketch in the catalogue; 0 for the smallest hashes of all values."""
 
 
 def _number(held: Mapping[int, Hashes]) -> int:
@@ -194,7 +193,7 @@ def _number(held: Mapping[int, Hashes]) -> int:
 
 
 def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProfile:
-    """A profile from a row of ``tables``, its columns unread.
+    """A profile from a row of ``tables``, with its columns not read yet.
 
     Args:
         row: all of it.
@@ -215,7 +214,7 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
     )
 
 
-# Thousands of tables have a few texts of these between them: most of them the same one.
+# Thousands of tables share a few of these texts; most have the same one.
 @lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
@@ -229,7 +228,7 @@ def _references(text: str) -> tuple[ForeignKey, ...]:
 
 
 def columns_text(profile: TableProfile) -> str:
-    """The columns of a profile as a catalogue has them; where anything of them differs, values too, this does."""
+    """The columns of a profile as a catalogue's text; it differs if anything of them differs, including values."""
     if profile.stored is not None:
         return str(profile.stored.text)
     columns = [
@@ -256,7 +255,7 @@ def _kind(sketch: Sketch) -> int:
 
 
 def redacted_text(text: str, column: str) -> tuple[str, int]:
-    """The columns without anything that the cells of one could be told from, and its position; -1 for none."""
+    """The columns without anything that could reveal the cells of one, and its position; -1 if it is not there."""
     columns = json.loads(text)
     names = [given[0] for given in columns]
     position = names.index(column) if column in names else -1
@@ -266,17 +265,17 @@ def redacted_text(text: str, column: str) -> tuple[str, int]:
 
 
 def keys_texts(profile: TableProfile) -> tuple[str, str]:
-    """What the source declares of keys: the primary one, and the foreign ones."""
+    """The keys that the source declares: the primary key, and the foreign keys."""
     foreign = [[key.columns, key.other_table, key.other_columns, key.other_database] for key in profile.foreign_keys]
     return json.dumps(profile.primary_key), json.dumps(foreign)
 
 
 def digest_of(profile: TableProfile, text: str | None = None) -> str:
-    """Tells whether profiles are of one table in one state: 32 hexadecimal digits.
+    """A digest of a table and its state: 32 hexadecimal digits.
 
     Args:
         profile: of the table.
-        text: its :func:`columns_text`, where that is known.
+        text: its :func:`columns_text`, if known.
     """
     if profile.stored is not None:
         return str(profile.stored.digest)

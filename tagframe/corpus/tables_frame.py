@@ -22,7 +22,7 @@ class TablesFrame(pd.DataFrame):
         return TablesFrame
 
     def __repr__(self) -> str:
-        # pandas leaves columns in the middle out where it has no room: what ids say already goes, and names are cut.
+        # pandas would leave out columns in the middle: drop what ids already say, and shorten the names.
         shown = pd.DataFrame(self).drop(columns=["database", "table"], errors="ignore")
         if "column_names" not in shown or list(shown.columns).count("column_names") > 1:
             return repr(pd.DataFrame(self))
@@ -36,7 +36,7 @@ class TablesFrame(pd.DataFrame):
     def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> TablesFrame:
         super().__finalize__(other, method=method, **kwargs)  # type: ignore[misc]  # not in pandas-stubs
         if method == "concat":
-            # Parts of one corpus' tables make a part of them; parts of several make a plain table.
+            # Parts of one corpus' tables stay linked to it; parts of several corpora become a plain frame.
             parts = getattr(other, "input_objs", None) or getattr(other, "objs", [])
             corpora = {id(corpus): corpus for corpus in (getattr(part, "_corpus", None) for part in parts)}
             object.__setattr__(self, "_corpus", corpora.popitem()[1] if len(corpora) == 1 else None)
@@ -47,8 +47,8 @@ def tables_frame(corpus: Corpus, names: Sequence[Sequence[str]]) -> TablesFrame:
     """The tables of a corpus: see :attr:`tagframe.corpus.Corpus.tables`.
 
     Args:
-        corpus: which the frame remembers.
-        names: of the columns of each table.
+        corpus: the corpus that the frame remembers.
+        names: the column names of each table.
     """
     profiles = corpus.profiles
     frame = TablesFrame(
@@ -80,5 +80,5 @@ def corpus_of(frame: pd.DataFrame) -> Corpus | None:
 
 
 _WIDTH, _CELL, _BESIDE = 80, 42, 26
-"""Columns of text: of a terminal, of an id at most, and of what stands beside ids and names."""
+"""Widths in characters: of a terminal, the limit of an id, and of the other columns."""
 _TEXT = pd.Series(["a"]).dtype

@@ -1,7 +1,7 @@
-"""What a user knows of tables and tells once: keys, what is no key, what names mean, what nobody else shall see.
+"""Facts about tables that a user tells once: keys, forbidden keys, descriptions, hidden columns.
 
-It is applied to the profiles, so that everything that looks at profiles (retrieval, key inference, prompts) has it.
-Knowledge of a table that is not in the corpus waits for it.
+They are applied to the profiles, so that everything that uses profiles (retrieval, key inference, prompts) has them.
+Facts about a table that is not in the corpus are kept until it is.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tagframe.corpus.references import Column
 from tagframe.engines.base import ForeignKey
 
 BY_MODEL = "≈ "
-"""What a description begins with that a model wrote: no word, so that it is not searched."""
+"""The beginning of a description that a model wrote: not a word, so that it is not searched."""
 
 LONGEST = 500
-"""Characters of a description that are kept: prompts have every one of them."""
+"""The number of characters of a description that are kept: prompts have all of them."""
 _JOINERS = "\u200c\u200d"
-"""What no reader sees either, and scripts and emoji are written with."""
+"""Invisible characters that are kept: scripts and emoji need them."""
 
 
 def as_description(text: str) -> str:
-    """A text as it may describe something: one line of :data:`LONGEST` characters at most, of such as a reader sees.
+    """A text as a description: one line of at most :data:`LONGEST` visible characters.
 
     >>> as_description("status,\\n 3 =\\x1b shipped\\u202e")
     'status, 3 = shipped'
@@ -39,7 +39,7 @@ def as_description(text: str) -> str:
 
 @dataclass(frozen=True)
 class ToldKey:
-    """A pair of columns (or of several each), the referencing side first where that is known."""
+    """A pair of columns (or of several columns each), the referencing side first if that is known."""
 
     left_table: str
     left_columns: tuple[str, ...]
@@ -48,7 +48,7 @@ class ToldKey:
 
     @property
     def sides(self) -> frozenset[tuple[Column, Column]]:
-        """The pairs of columns, whichever side comes first."""
+        """The pairs of columns, independent of the order of the sides."""
         pairs = zip(self.left_columns, self.right_columns, strict=True)
         ends = (self.left_table, self.right_table)
         return frozenset(min(((ends[0], a), (ends[1], b)), ((ends[1], b), (ends[0], a))) for a, b in pairs)
@@ -66,17 +66,17 @@ class ToldKey:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Everything that was told.
+    """All told facts.
 
     Attributes:
         keys: pairs of columns that join.
-        forbidden: pairs that do not, whatever their names and values say.
+        forbidden: pairs that do not join, whatever their names and values.
         tables: description by table id.
         columns: description by column.
-        hidden: columns whose cells nobody shall see.
-        unprompted: columns whose cells no model shall see, nor anything that leaves this machine.
-        ran: pairs of columns that statements joined which were run.
-        annotated: what a model says of a table, or of a table and column; a description stands above it.
+        hidden: columns whose cells nobody may see.
+        unprompted: columns whose cells no model may see, and that must not leave this machine.
+        ran: pairs of columns that past statements joined.
+        annotated: a model's text about a table, or about a table and column; a description takes precedence.
     """
 
     keys: tuple[ToldKey, ...] = ()
@@ -90,19 +90,19 @@ class Knowledge:
 
     @property
     def withheld(self) -> frozenset[Column]:
-        """Columns of whose cells nothing is written down."""
+        """Columns whose cells are never written down."""
         return self.hidden | self.unprompted
 
     def without_hidden(self, profiles: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
-        """The profiles as they may be written down: of hidden columns nothing that their cells could be told from.
+        """The profiles in a form that may be written down, with nothing that could reveal hidden cells.
 
-        Whether a column is hidden they do not say: that may be taken back.
+        They do not say whether a column is hidden, because that may change.
         """
         withheld = by_table(self.withheld)
         return tuple(_without(profile, withheld) if profile.id in withheld else profile for profile in profiles)
 
     def applied(self, profiles: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
-        """The profiles with what is known of them; those of which nothing is known are the same objects."""
+        """The profiles with the told facts applied; profiles without facts are returned as the same objects."""
         if self == Knowledge():
             return tuple(profiles)
         profiles = self.without_hidden(profiles)
@@ -142,12 +142,12 @@ class Knowledge:
         return tuple(told(profile) if profile.id in touched else profile for profile in profiles)
 
     def _by_model(self, *of: str) -> str:
-        """What a model says, marked as that."""
+        """A model's text, marked as such."""
         return f"{BY_MODEL}{self.annotated[of]}" if self.annotated.get(of) else ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Knowledge:
-        """Read what catalogues have that were written before there were facts."""
+        """Read the form in catalogues that were written before there were facts."""
         return cls(
             tuple(map(ToldKey.of, data["keys"])),
             tuple(map(ToldKey.of, data["forbidden"])),
@@ -160,14 +160,14 @@ class Knowledge:
 def _without(profile: TableProfile, withheld: Mapping[str, set[str]]) -> TableProfile:
     names = {column.name for column in profile.columns if _is_among(column.name, profile, withheld)}
     if profile.stored is not None:
-        # Sketches of its other columns are read by way of the text that all columns are in.
+        # The sketches of its other columns are read through the text of all columns.
         return profile.of_columns(profile.stored.without(sorted(names)))
     columns = tuple(_redacted(column) if column.name in names else column for column in profile.columns)
     return replace(profile, columns=columns)
 
 
 def _redacted(column: ColumnProfile) -> ColumnProfile:
-    """The column without anything that its cells could be told from; hashes of short values can be reversed too."""
+    """The column without anything that could reveal its cells; even hashes of short values can be reversed."""
     return replace(column, minimum=None, maximum=None, samples=(), sketch=None)
 
 
@@ -180,7 +180,7 @@ def by_table(columns: Iterable[Column]) -> dict[str, set[str]]:
 
 
 def _is_among(column: str, profile: TableProfile, named: Mapping[str, set[str]]) -> bool:
-    """Whether the column is one of those named of its table, in this case or, where none is called so, in another."""
+    """Whether the column is among the named ones of its table; another case counts if no column matches exactly."""
     names = named.get(profile.id, ())
     if column in names or not names:
         return column in names

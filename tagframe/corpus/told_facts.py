@@ -1,9 +1,8 @@
-"""What was told of data, as facts: each has a kind, what it is of, a value, and when it was told.
+"""Facts told about data: each has a kind, a subject, a value, and the time when it was told.
 
-A later fact of one kind and thing stands above an earlier one, and one that takes something back is a fact too: so what
-two sources know is put together without asking which of them is right, and a column that somebody hid is not shown
-again by one that had not heard of it. A further kind of facts is a further name in :data:`KINDS`, kept in the same
-files.
+A later fact replaces an earlier one of the same kind and subject, and undoing something is a fact too. So the facts of
+two sources can be merged without asking which is right, and a hidden column is not shown again by a source that did not
+know of the hiding. A new kind of facts is a new name in :data:`KINDS`, kept in the same files.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey, by_table
 
 KINDS = ("key", "table", "column", "hidden", "statement", "annotated")
-"""Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom; a statement
-that was run, or that somebody says is right; what a model says of a table or a column."""
+"""Pairs of columns that join or do not; descriptions of a table and of a column; columns hidden from somebody; a
+statement that was run or confirmed; a model's text about a table or a column."""
 
 EVERYBODY, MODELS = "everybody", "models"
-"""Whom a column is hidden from."""
+"""The readers from whom a column is hidden."""
 FactKey = tuple[str, tuple[str, ...]]
-"""The kind, and what the fact is of: a table, a table and a column, the pairs of columns of a key, or the digest of a
-statement and its tables."""
+"""The kind, and the subject of the fact: a table, a table and a column, the pairs of columns of a key, or the digest of
+a statement and its tables."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,14 @@ class Told:
     """Facts.
 
     Attributes:
-        facts: value (None where it was taken back) and time (seconds since 1970; 0 where nobody knows).
+        facts: value (None if it was undone) and time (seconds since 1970; 0 if unknown).
     """
 
     facts: Mapping[FactKey, tuple[Any, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, known: Knowledge) -> Told:
-        """The facts that make up what was kept before there were facts."""
+        """The facts from the form that was kept before there were facts."""
         keys = ((known.keys, True), (known.forbidden, False))
         values: dict[FactKey, Any] = dict(key_fact(key, joins) for several, joins in keys for key in several)
         values.update({("table", (table,)): text for table, text in known.tables.items() if text})
@@ -53,7 +52,7 @@ class Told:
 
     @cached_property
     def knowledge(self) -> Knowledge:
-        """What all of it comes to."""
+        """The knowledge from all facts."""
         told = sorted(self.facts.items(), key=lambda item: item[1][1])
         known = [(kind, of, value) for (kind, of), (value, _) in told if value is not None]
         keys = [(ToldKey.of(value), value["joins"]) for kind, _, value in known if kind == "key"]
@@ -81,7 +80,7 @@ class Told:
         return tuple(Statement.of(of, value, at) for at, of, value in told)
 
     def merged(self, *others: Told) -> Told:
-        """With the facts of others, the later one of each; of two of one time that which says something."""
+        """These facts and those of others, the later one of each; at the same time, one with a value."""
         facts = dict(self.facts)
         for other in others:
             for key, (value, at) in other.facts.items():
@@ -91,18 +90,18 @@ class Told:
         return self if facts == self.facts else Told(facts)
 
     def changed(self, values: Mapping[FactKey, Any]) -> Told:
-        """With those of these facts that are not known yet, told now."""
+        """These facts, with the given ones that are not known yet, told now."""
         known = {key: value for key, (value, _) in self.facts.items()}
         return self.with_values({key: value for key, value in values.items() if known.get(key) != value})
 
     def with_values(self, values: Mapping[FactKey, Any]) -> Told:
-        """With facts that are told now; None takes one back. See :meth:`bare` for hidden columns."""
-        at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
+        """These facts, with the given ones told now; None undoes one. See :meth:`bare` for hidden columns."""
+        at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks may be set back
         told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}})
         return told.bare(told.knowledge.withheld)
 
     def bare(self, withheld: Collection[Column]) -> Told:
-        """Without values of these columns in statements, and without what a model says that had seen their cells."""
+        """These facts without the columns' values in statements, and without texts of models that saw their cells."""
         if not withheld:
             return self
         with_cells = [one for one in self.statements if (one.cells or one.question) and one.reads(withheld)]
@@ -118,7 +117,7 @@ class Told:
         return Told({**self.facts, **bare}) if bare else self
 
     def translated(self, ids: Mapping[str, Sequence[str]], kinds: Iterable[str] = KINDS) -> Told:
-        """The facts of tables that have other ids, or several, elsewhere; those of others are left out.
+        """The facts with new ids for their tables (none, one or several); facts of other tables are left out.
 
         Args:
             ids: from a table's id here to those there.
@@ -150,13 +149,13 @@ class Told:
         return Told(facts)
 
     def standing(self) -> Told:
-        """Without what was taken back, which is said of one source only."""
+        """The facts without undone ones: undoing holds for one source only."""
         if all(value is not None for value, _ in self.facts.values()):
             return self
         return Told({key: (value, at) for key, (value, at) in self.facts.items() if value is not None})
 
     def tables(self) -> set[str]:
-        """The ids of all tables that facts are of."""
+        """The ids of all tables with facts."""
         found = {of[0] for kind, of in self.facts if kind not in ("key", "statement")}
         found.update(*(of[1:] for kind, of in self.facts if kind == "statement"))
         keys = [json.loads(of[0]) for kind, of in self.facts if kind == "key"]
@@ -173,7 +172,7 @@ class Told:
 
 
 def _together(tables: Sequence[str], ids: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """What the tables of a statement are called elsewhere: once in each database that has all of them."""
+    """The new ids of the tables of a statement: a mapping for each database that has all of them."""
     databases = [{id.rpartition(".")[0]: id for id in reversed(ids.get(table, ()))} for table in tables]
     if all(len(one) == 1 for one in databases):
         return [{table: next(iter(one.values())) for table, one in zip(tables, databases, strict=True)}]

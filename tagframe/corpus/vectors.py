@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from tagframe.embed import Embedder
 
 _CHUNK = 256
-"""Documents that are encoded at a time, between two steps of the bar."""
+"""The number of documents that are encoded at a time, between two steps of the bar."""
 
 STORED_EVERY = 5.0
-"""Seconds of encoding after which what is done is put into the catalogue."""
+"""Seconds of encoding between two writes of finished vectors to the catalogue."""
 
 _SPARSE = 2
-"""A corpus that needs less than one in so many of the vectors in memory has a copy of its own."""
+"""A corpus that needs less than one in this many of the vectors in memory gets a copy of its own."""
 
 
 @dataclass(frozen=True)
 class CorpusVectors:
     """The vectors of a corpus' tables and columns; rows are of length 1.
 
-    Columns of one text share a vector: of a lake's columns half are called as others are.
+    Columns with the same text share a vector: in a lake, half of the columns have the name of another one.
 
     Attributes:
         tables: shape (n_tables, d), float32, in the order of ``corpus.profiles``.
-        distinct: shape (m, d), float32: the vectors of the columns' texts, and it may be of others.
+        distinct: shape (m, d), float32: the vectors of the columns' texts, and possibly of others.
         column_row: shape (n_columns,), the row in ``distinct`` of each column: all columns of the first table, then
             those of the second, …
         column_table: shape (n_columns,), the row in ``tables`` of each column's table.
@@ -63,7 +63,7 @@ class _Held:
 
     vectors: npt.NDArray[np.float32] | None = None
     rows: dict[str, int] = field(default_factory=dict)
-    read: int = 0  # what the catalogue had up to this number is here
+    read: int = 0  # vectors of the catalogue up to this number are here
 
     def missing(self, documents: Iterable[str]) -> list[str]:
         return [document for document in dict.fromkeys(documents) if document not in self.rows]
@@ -99,7 +99,7 @@ class VectorStore:
     def encode(
         self, embedder: Embedder, documents: Sequence[str]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.intp]]:
-        """The vectors of the documents; only those that were never encoded are.
+        """The vectors of the documents; only new documents are encoded.
 
         Returns:
             Vectors, shape (m, d), and for each document its row there, shape (n,).
@@ -119,31 +119,31 @@ class VectorStore:
             return held.vectors, rows
 
     def encode_more(self, embedder: Embedder, documents: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of documents, shape (n, d), that are known to be new: what is in the catalogue is not read."""
+        """The vectors of new documents, shape (n, d); the catalogue is not searched for them."""
         with self._lock:
             ordered, vectors = _encoded(embedder, list(dict.fromkeys(documents)), self.catalogue)
         row = {document: number for number, document in enumerate(ordered)}
         return vectors[[row[document] for document in documents]]
 
     def belong(self, table: str, documents: Iterable[str]) -> None:
-        """These are documents of a table, under whatever names."""
+        """Note that these are documents of a table."""
         with self._lock:
             self._documents.setdefault(table, set()).update(documents)
 
     def forget(self, table: str) -> None:
-        """Keep no document of a table."""
+        """Drop the documents of a table."""
         with self._lock:
             documents = self._documents.pop(table, set())
             for held in self._held.values():
                 held.rows = {document: row for document, row in held.rows.items() if document not in documents}
 
     def promise(self, read: Callable[[], object]) -> None:
-        """Have vectors read only once somebody asks what is known: who reads them otherwise has them from elsewhere."""
+        """Call ``read`` before :meth:`known` is answered; until then, other readers get the vectors from elsewhere."""
         with self._lock:
             self._promised.append(read)
 
     def known(self, tables: Iterable[str]) -> dict[str, tuple[list[str], npt.NDArray[np.float32]]]:
-        """What is in memory of the documents of these tables, and their vectors, by embedder, for a catalogue."""
+        """The documents of these tables in memory and their vectors, by embedder, for a catalogue."""
         found = {}
         with self._lock:
             while self._promised:
@@ -170,7 +170,7 @@ def corpus_vectors(
     Args:
         profiles: the tables.
         embedder: see :func:`tagframe.embed.get_embedder`.
-        store: where vectors are kept, see :func:`tagframe.corpus.vectors_of`.
+        store: of the vectors, see :func:`tagframe.corpus.vectors_of`.
         hide_database: whether the texts of tables leave out their database's name.
     """
     tables = [table_document(profile, hide_database=hide_database) for profile in profiles]
@@ -181,7 +181,7 @@ def corpus_vectors(
     vectors, rows = store.encode(embedder, [*tables, *chain.from_iterable(columns)])
     distinct, column_row = vectors, rows[len(tables) :]
     used = np.unique(column_row)
-    if _SPARSE * len(used) < len(vectors):  # of a part of a large corpus
+    if _SPARSE * len(used) < len(vectors):  # a small part of a large corpus
         distinct, column_row = vectors[used], np.searchsorted(used, column_row)
     return CorpusVectors(
         tables=vectors[rows[: len(tables)]],
@@ -195,7 +195,7 @@ def _encoded(
     embedder: Embedder, documents: Sequence[str], catalogue: Catalogue | None
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """The documents, in another order, and their vectors."""
-    # To ask an embedder how long its vectors are may cost a call, which a quote counts: it is seen when some are there.
+    # Asking an embedder for the length of its vectors may cost a call, so the length is taken from the first vectors.
     vectors = np.empty((0, 0 if documents else embedder.dimension), dtype=np.float32)
     ordered: list[str] = []
     for chunk, found in encoded_in_chunks(embedder, documents, catalogue):
@@ -213,16 +213,16 @@ def encoded_in_chunks(
     stored_as: Callable[[str], str] = str,
     told: tuple[str, str, str] = ("reading names of tables and columns", "name", "vectors"),
 ) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
-    """Documents and their vectors, some at a time, with a bar where it takes long; those of one length come together.
+    """Documents and their vectors in chunks, with a bar if it takes long; documents of similar length come together.
 
-    They are put into the catalogue as the work goes on, so that a process that is killed has not worked in vain.
+    They are saved to the catalogue while the work goes on, so that a killed process does not lose them.
 
     Args:
         embedder: see :func:`tagframe.embed.get_embedder`.
         documents: distinct texts.
         catalogue: None to keep nothing.
-        stored_as: what stands for a document in the catalogue.
-        told: what the bar says, and counts; and what a warning calls the vectors.
+        stored_as: gives the text that represents a document in the catalogue.
+        told: the title of the bar, its unit, and the name of the vectors in a warning.
     """
     ordered = sorted(documents, key=len, reverse=True)
     expect(embedder, ordered)
@@ -245,5 +245,5 @@ def encoded_in_chunks(
 
 
 def _is_anonymous(name: str) -> bool:
-    """Whether the embedder is an object of this process only: in another one its name may be another's."""
+    """Whether the embedder exists in this process only: in another process its name may belong to another one."""
     return name.startswith(ANONYMOUS)

@@ -1,4 +1,4 @@
-"""How right a corpus' answers are on questions of one's own, and whether its data is still what it was."""
+"""The quality of a corpus' answers on the user's own questions, and changes of its data since a baseline."""
 
 from tagframe.evaluation.check import Check, check
 from tagframe.evaluation.evaluate import Evaluation, evaluate

@@ -1,4 +1,4 @@
-"""``tagframe check``: whether tables and keys are still what they were, for a job that runs every night."""
+"""``tagframe check``: compare tables and keys with a baseline, for a job that runs every night."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
 
 BOUND = 0.1
-"""How far a share may move: of nulls, of distinct values, of rows, and of rows whose key has a partner."""
+"""The largest accepted change of a share: of nulls, of distinct values, of rows, and of rows with a partner."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What :func:`check` found.
+    """The result of :func:`check`.
 
     Attributes:
-        findings: what is not as it was, a sentence each.
-        tables, keys: how many of each were looked at.
-        is_first: whether there was nothing to compare with, so that only keys were looked at.
+        findings: the changes, a sentence each.
+        tables, keys: the number of tables and keys that were compared.
+        is_first: whether there was no baseline, so that only keys were checked.
     """
 
     findings: tuple[str, ...]
@@ -44,29 +44,29 @@ class Check:
         return asdict(self)
 
     def __repr__(self) -> str:
-        looked = f"{counted(self.tables, 'table')} and {counted(self.keys, 'told or learned key')}: "
+        looked = f"{counted(self.tables, 'table')} and {counted(self.keys, 'declared or learned key')}: "
         if self.is_first:
-            looked += "written down for the next time; "
-        looked += "these have changed:" if self.findings else "nothing is amiss"
+            looked += "baseline written; "
+        looked += "these have changed:" if self.findings else "no changes"
         return "\n".join([looked, *(f"  {finding}" for finding in self.findings)])
 
 
 def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept: bool = False) -> Check:
-    """Compare the tables and keys of a corpus with what they were.
+    """Compare the tables and keys of a corpus with a baseline.
 
-    A key that was told (``corpus.keys.add``) or learned holds where at least one row of it finds its partner, no fewer
-    rows do than did before, by ``bound``, and rows that it repeats none of before are still not repeated. Inferred keys
-    are not looked at.
+    A key is checked if it was declared (``corpus.keys.add``) or learned; inferred keys are not. It holds if at least
+    one row finds its partner, the share of rows with a partner has not fallen by more than ``bound``, and the key does
+    not begin to repeat rows.
 
     Args:
         corpus: as it is now.
-        baseline: a JSON file with what it was, without any cell; it is written where there is none.
-        bound: how far a share may move, in [0, 1]; row counts may fall or grow by that share.
-        accept: write the file anew: what is now is what is to be.
+        baseline: a JSON file without cells; it is created if it does not exist.
+        bound: the largest accepted change of a share, in [0, 1]; row counts may fall or grow by that share.
+        accept: replace the baseline.
 
     Raises:
-        InvalidArgument: the file is no such file, or ``bound`` no share.
-        OSError: it cannot be read or written.
+        InvalidArgument: the file is not a baseline, or ``bound`` is not in [0, 1].
+        OSError: the file cannot be read or written.
     """
     if not 0 <= bound <= 1:
         raise InvalidArgument(f"bound is a share from 0 to 1; got {bound!r}")
@@ -86,7 +86,7 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept:
 
 
 def _told(corpus: Corpus) -> list[ToldKey]:
-    """What a user said or statements ran: also of tables that are gone, once each."""
+    """The keys that a user declared or that statements used, once each, also of tables that are gone."""
     known = knowledge_of(corpus).known
     return list({key.sides: key for key in (*known.ran, *known.keys)}.values())
 
@@ -101,7 +101,7 @@ def _shape(rows: int | None, columns: tuple[ColumnProfile, ...]) -> dict[str, An
 
 
 def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
-    """The share of rows with a key that find their partner, and how often a row is repeated; or why there is none."""
+    """The share of rows with a key that find their partner, and how often a row is repeated; or the problem."""
     for table, columns in ((key.left_table, key.left_columns), (key.right_table, key.right_columns)):
         if table not in corpus:
             return {"problem": f"{table} is gone"}
@@ -126,11 +126,11 @@ def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
 
 
 def _held_in_itself(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
-    """The same of a table that references itself, which a plan has only once."""
+    """The same for a table that references itself, which a plan has only once."""
     try:
         rows = corpus.read(key.left_table, list(dict.fromkeys([*key.left_columns, *key.right_columns])))
     except HiddenColumn as error:
-        return {"problem": f"it cannot be looked at: {error}"}
+        return {"problem": f"it cannot be checked: {error}"}
     ours = pd.MultiIndex.from_frame(rows[list(key.left_columns)].dropna())
     theirs = pd.MultiIndex.from_frame(rows[list(key.right_columns)].dropna())
     matched = ours.isin(theirs)
@@ -154,7 +154,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         }
         return {"tables": tables, "keys": {key: dict(held) for key, held in read["keys"].items()}}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidArgument(f"{path} is no file that `tagframe check` wrote: {error!r}") from error
+        raise InvalidArgument(f"{path} was not written by `tagframe check`: {error!r}") from error
 
 
 def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidden: Set[Column]) -> list[str]:
@@ -191,5 +191,5 @@ def _broken(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> li
             before = f"; it was {was['matched']:.0%}" if was is not held and "matched" in was else ""
             found.append(f"{held['matched']:.0%} of the rows find a partner by the key {key}{before}")
         elif held["fan_out"] > 1 >= was.get("fan_out", held["fan_out"]):
-            found.append(f"the key {key} repeats rows: {held['fan_out']:.2f} for one; it repeated none")
+            found.append(f"the key {key} repeats rows: one becomes {held['fan_out']:.2f} on average; it repeated none")
     return found

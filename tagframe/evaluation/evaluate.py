@@ -1,4 +1,4 @@
-"""``tagframe eval``: recall, joins and execution accuracy on questions of one's own."""
+"""``tagframe eval``: recall, joins and execution accuracy on the user's own questions."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _MEANS = {"precision": "P", "recall": "R", "complete": "CR", "exact": "exact", "
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What :func:`evaluate` found.
+    """The result of :func:`evaluate`.
 
     Attributes:
         questions: a row for each, with ``question``, ``needed`` and ``found`` (lists of ids), ``precision``,
-            ``recall``, ``complete``, ``exact``; ``joins``, the share of the joins of its SQL that were found with the
-            tables; ``right``, whether the answer's rows are those of its SQL; and ``problem``, why a figure is
-            missing. What could not be told is null.
+            ``recall``, ``complete``, ``exact``; ``joins``, the share of its SQL's joins that were found; ``right``,
+            whether the answer's rows are those of its SQL; and ``problem``, why a figure is missing. Unknown figures
+            are null.
     """
 
     questions: pd.DataFrame
 
     @property
     def scores(self) -> dict[str, float]:
-        """The mean of each figure in percent, over the questions that have it."""
+        """The mean of each figure in percent, over the questions with that figure."""
         known = {short: self.questions[name].dropna().astype(float) for name, short in _MEANS.items()}
         return {short: round(100 * float(values.mean()), 2) for short, values in known.items() if len(values)}
 
@@ -56,7 +56,7 @@ class Evaluation:
             missing = [table for table in row["needed"] if table not in row["found"]]
             said = [f"not found: {', '.join(missing)}"] if missing and not row["problem"] else []
             said += [row["problem"]] if row["problem"] else []
-            said += ["other rows than those of the SQL"] if row["right"] is False else []
+            said += ["the rows differ from those of the SQL"] if row["right"] is False else []
             if said:
                 lines.append(f"  {row['question']}\n    " + "; ".join(said))
         return "\n".join(lines)
@@ -69,18 +69,19 @@ def evaluate(
     k: int | Literal["auto"] = "auto",
     answers: bool = False,
 ) -> Evaluation:
-    """Hold what is found for questions against the tables that they need, and answers against their SQL.
+    """Compare the tables found for questions with the tables they need, and answers with the rows of their SQL.
 
     Args:
         corpus: to search.
         questions: a frame, or a CSV file, with ``question`` and ``sql`` or ``tables`` (names, separated by commas or
-            spaces); ``sql`` stands above ``tables``.
+            spaces); ``sql`` takes precedence over ``tables``.
         k: how many tables are retrieved.
-        answers: whether the model that is set is asked for each question, too, and its rows are compared with those of
-            the SQL, as Spider's test suite does (any order but where the SQL orders them, columns in any order).
+        answers: whether the configured model also answers each question. The rows of its answer are compared with those
+            of the SQL as in Spider's test suite: rows in any order, unless the SQL orders them, and columns in any
+            order.
 
     Raises:
-        InvalidArgument: no such columns, or no questions.
+        InvalidArgument: the columns are missing, or there are no questions.
         NotConfigured: ``answers`` without a model.
     """
     try:
@@ -89,8 +90,8 @@ def evaluate(
         raise InvalidArgument(f"{questions} cannot be read as a CSV file of questions: {error}") from error
     if "question" not in frame or not {"sql", "tables"} & set(frame.columns) or frame.empty:
         raise InvalidArgument(
-            f"questions stand in a column 'question', and what they need in 'sql' or 'tables'; there are {len(frame)} "
-            f"rows with {list(frame.columns)}"
+            f"questions need a column 'question', and 'sql' or 'tables'; there are {len(frame)} rows with columns "
+            f"{list(frame.columns)}"
         )
     names = Names(corpus)
     dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
@@ -134,7 +135,7 @@ def _judged(
 
 
 def _of_tables(text: str, names: Names) -> Statement:
-    """Tables that are named, as a statement that reads them."""
+    """The named tables, as a statement that reads them."""
     from sqlglot import exp
 
     given = [exp.to_table(name) for name in re.split(r"[\s,;|]+", text.strip()) if name]

@@ -1,7 +1,7 @@
 """Whether two statements give the same rows: execution accuracy (EX).
 
-Spider's test suite (Zhong et al., EMNLP 2020) compares rows as often as they stand, in any order but where the gold
-statement orders them, and with columns in any order; BIRD (Li et al., NeurIPS 2023, section 5) compares sets of rows.
+Spider's test suite (Zhong et al., EMNLP 2020) compares rows with their multiplicity, in any order unless the gold
+statement orders them, and with columns in any order. BIRD (Li et al., NeurIPS 2023, section 5) compares sets of rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Rows: TypeAlias = Sequence[tuple[Any, ...]]
 Rule: TypeAlias = Literal["spider", "bird"]
 
 _MOST_COLUMNS = 8
-"""With more columns only their given order is tried: there are too many others."""
+"""With more columns, only the given order is tried: there are too many others."""
 
 
 def is_ordered(sql: str) -> bool:
@@ -30,7 +30,7 @@ def is_ordered(sql: str) -> bool:
 
 
 def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> bool:
-    """Whether the rows are the gold ones.
+    """Whether the rows equal the gold rows.
 
     >>> match([(1, "a"), (2, "b")], [("b", 2), ("a", 1)], "spider")
     True
@@ -40,7 +40,7 @@ def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> 
     Args:
         predicted: rows of the statement in question.
         gold: rows of the gold statement.
-        rule: of which benchmark.
+        rule: the benchmark's rule.
         ordered: whether the gold statement orders its rows; for Spider.
     """
     ours, theirs = [tuple(map(_cell, row)) for row in predicted], [tuple(map(_cell, row)) for row in gold]
@@ -59,7 +59,7 @@ def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> 
 
 
 def _cell(value: Any) -> Any:
-    """A value as it is compared: whole numbers are those of any type, and nulls equal each other."""
+    """A value in the form that is compared: whole numbers of all types are equal, and nulls equal each other."""
     if isinstance(value, float):
         if value != value:
             return None

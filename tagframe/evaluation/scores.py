@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Scores(NamedTuple):
-    """Of one question, in [0, 1].
+    """The scores of one question, in [0, 1].
 
     Attributes:
         precision: the share of the found tables that are needed.
         recall: the share of the needed tables that are found.
-        f1: their harmonic mean, 0 where nothing needed is found.
-        complete: whether all that is needed is found.
-        exact: whether nothing else is.
+        f1: their harmonic mean, 0 if no needed table is found.
+        complete: whether all needed tables are found.
+        exact: whether the needed tables and no others are found.
     """
 
     precision: float

@@ -1,4 +1,4 @@
-"""Tables of a plan with one row a key: what is to be summed, counted or the like before anything is joined."""
+"""Tables of a plan with one row per key: their other columns are summed, counted or the like before the joins."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
 
 Aggregate = Mapping[str, Mapping[str, str]]
-"""By table: column → what is made of its cells for each key, one of :data:`FUNCTIONS`."""
+"""By table: column → the function that aggregates its cells for each key, one of :data:`FUNCTIONS`."""
 
 FUNCTIONS = ("sum", "mean", "min", "max", "count", "nunique")
-"""As pandas has them: nothing counts as a cell that is missing, and the sum of nothing is 0."""
+"""As in pandas: missing cells do not count, and the sum of no cells is 0."""
 
 
 def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
-    """The plan over tables that have one row for each of the keys that they are joined by.
+    """The plan over tables with one row for each value of their key.
 
     Raises:
-        InvalidArgument: no such function, a table that is joined by several keys or whose rows the merge is for, or no
-            table beside such.
-        TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or it is in no result.
+        InvalidArgument: an unknown function, a table that is joined by several keys, the start table of the merge, or
+            all tables.
+        TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or the column is hidden.
     """
     sources = plan.by_id
     keys = [step.key for step in plan.steps]
@@ -36,16 +36,16 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
         source = plan.source(name)
         sides = {key.columns_of(source.id) for key in keys if source.id in key.tables}
         if plan.is_anchored and source.id == plan.start:
-            raise InvalidArgument(f"aggregate= names {source.id}, whose rows the merge is for: start from another")
+            raise InvalidArgument(f"aggregate= names {source.id}, the start of the merge: start from another table")
         if len(sides) != 1:
             by = "; ".join(map(", ".join, sorted(sides))) or "nothing"
-            raise InvalidArgument(f"{source.id} is joined by {by}: with one row a key it is joined by one key")
+            raise InvalidArgument(f"{source.id} is joined by {by}: aggregate= needs exactly one key")
         if any(key.signs for key in keys if source.id in key.tables):
-            raise InvalidArgument(f"{source.id} is joined as of a moment: aggregate= is for keys that are equal")
+            raise InvalidArgument(f"{source.id} is joined as of a moment: aggregate= is for equal keys only")
         sources[source.id] = _with_one_row_a_key(source, sides.pop(), functions)
     starts = [plan.start] if plan.is_anchored else [id for id, source in sources.items() if not source.aggregates]
     if not starts:
-        raise InvalidArgument("aggregate= names all tables: the rows of one are what the merge gives")
+        raise InvalidArgument("aggregate= names all tables: leave out the one whose rows the result has")
     walks = [type(plan).along(keys, sources, table_order(plan.sources), start) for start in starts]
     walked = min(walks, key=lambda walk: walk[0])[1]
     return replace(plan, start=walked.start, steps=walked.steps, sources=walked.sources)
@@ -58,11 +58,11 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
         if column not in source.columns:
             raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(str(column), source.columns)}")
         if column in source.hidden:
-            raise HiddenColumn(f"column {column!r} of {source.id} is hidden: nothing is made of its cells")
+            raise HiddenColumn(f"column {column!r} of {source.id} is hidden: its cells cannot be aggregated")
         if function not in FUNCTIONS:
             raise InvalidArgument(f"no function {function!r} in {did_you_mean(str(function), FUNCTIONS)}")
         if column in keys:
-            raise InvalidArgument(f"{source.id} is joined by {column!r}: count another of its columns")
+            raise InvalidArgument(f"{source.id} is joined by {column!r}: aggregate another column")
     kept = {*keys, *functions}
     columns = tuple(column for column in source.columns if column in kept)
     return replace(
@@ -71,7 +71,7 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
 
 
 def way_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> str:
-    """What to pass so that a table has one row for each of these keys, with names of its own."""
+    """An example of ``aggregate=`` that gives a table one row for each of these keys."""
     columns = [column for column in source.columns if column not in keys and column not in source.hidden]
     measure = next((column for column in columns if is_measure(column)), None)
     column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
@@ -79,7 +79,7 @@ def way_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> str:
 
 
 def sentence_of(source: PlanTable) -> str:
-    """What is made of a table."""
+    """How a table is aggregated, in a sentence."""
     keys = " and ".join(source.keys)
     made = ", ".join(f"{function} of {column}" for column, function in source.aggregates)
-    return f"{source.id} has one row a {keys}: {made}."
+    return f"{source.id} has one row per {keys}: {made}."

@@ -1,4 +1,4 @@
-"""What is connected with what, and the trees that connect it."""
+"""The connected components of a graph, and its spanning trees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Components(Generic[N]):
         self.parent = {node: node for node in nodes}
 
     def root(self, node: N) -> N:
-        """The node that stands for the part of this one."""
+        """The node that represents the part of this one."""
         while self.parent[node] != node:
             self.parent[node] = self.parent[self.parent[node]]
             node = self.parent[node]
@@ -41,7 +41,7 @@ class Components(Generic[N]):
 
 
 def spanning_tree(nodes: Iterable[N], pairs: Sequence[tuple[N, N]]) -> list[int]:
-    """The positions of the pairs that connect the nodes, those that come first preferred (Kruskal).
+    """The positions of the pairs that connect the nodes; earlier pairs are preferred (Kruskal).
 
     >>> spanning_tree("abc", [("a", "b"), ("b", "a"), ("b", "c")])
     [0, 2]

@@ -1,4 +1,4 @@
-"""Key pairs as edges between tables: how strongly a plan prefers each, and which of several roles leads."""
+"""Key pairs as edges between tables: how strongly a plan prefers each, and which of several roles comes first."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import log_odds, probability
 
 _ENOUGH = 6.0
-"""Log odds beyond this tell no key from another."""
+"""Log odds beyond this make no difference between keys."""
 _PLAIN_NAME = 4.0
-"""What a name that fits in full is worth beside them."""
+"""The bonus of a name that fits in full."""
 _DECLARED = 5.0
-"""What a declared key has before every inferred one."""
+"""The bonus of a declared key over every inferred one."""
 _NEAR = 4.0
-"""Keys between two tables are nearly as sure where their strengths differ by less: then the question decides, or the
-order of their roles."""
+"""Keys between two tables are nearly equally likely if their strengths differ by less. Then the question decides, or
+the order of their roles."""
 _SIBLING = 2.0
-"""What two references to one missing table lose against a reference, in log odds."""
+"""The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _ROLES_APART = 1.0
-"""Two references of one table to one column are as sure as each other, where they are to be paired with another
-table's, if their log odds differ by less."""
+"""Two references of one table to the same column are equally likely, for pairs with another table's reference, if their
+log odds differ by less."""
 _MAIN_ROLES = frozenset(
     """home host winner source src origin from start sender buyer owner author creator current main primary first
     principal""".split()
@@ -37,7 +37,7 @@ _OTHER_ROLES = frozenset(
     """away visitor guest loser dest destination target to end receiver recipient seller editor edited last previous
     next related permanent secondary second other alternate old new""".split()
 )
-"""Of several roles of one thing, those that are meant where none is said, and those that are not."""
+"""Roles that are meant by default if a thing has several, and roles that are not."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Edge:
     """Two tables that may be joined.
 
     Attributes:
-        key: on what.
+        key: the key pair.
         strength: how strongly a plan prefers it, in log odds.
         role: its position among the keys of these tables that are as strong.
     """
@@ -61,7 +61,7 @@ class Edge:
 
 
 def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> list[KeyPair]:
-    """Pairs of columns that reference one column of a table that is not among ``wanted``."""
+    """Pairs of columns that reference the same column of a table outside ``wanted``."""
     by_target: dict[tuple[str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
         if key.left_table in wanted and key.right_table not in wanted:
@@ -74,7 +74,7 @@ def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> l
             surest[key.left_table] = max(surest[key.left_table], log_odds(key.score))
 
         def odds(key: KeyPair, surest: Mapping[str, float] = surest) -> float:
-            # Which of two roles of one table is meant their chances do not say.
+            # The chances of two roles of one table do not say which is meant.
             own = log_odds(key.score)
             return surest[key.left_table] if own > surest[key.left_table] - _ROLES_APART else own
 
@@ -91,9 +91,9 @@ def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> l
 def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints: Mapping[KeyPair, float]) -> list[Edge]:
     """The keys as edges.
 
-    Among keys of one table to one column that are nearly as sure the roles are told apart: by what hints say, and where
-    they say nothing by :func:`_role`. A hint counts only for keys that are nearly as sure as the surest of the two
-    tables, and raises none above a declared one.
+    Keys from one table to the same column are roles. Nearly equally likely roles are ordered by the hints and, without
+    a hint, by :func:`_role`. A hint counts only for keys that are nearly as likely as the best one between the two
+    tables, and never lifts a key above a declared one.
     """
     strengths = {key: _strength(key) for key in keys}
     roles: dict[KeyPair, int] = {}
@@ -101,7 +101,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     for key in keys:
         groups[key.left_table, key.right_table, key.right_columns].append(key)
     for key in keys:
-        # Two columns with the same values refer to each other: as a role of one they stand beside its other roles.
+        # Two columns with the same values refer to each other, so each counts as a role of the other.
         roles_there = groups.get((key.right_table, key.left_table, key.left_columns))
         if roles_there and key.evidence.contained == key.evidence.covered == 1.0 and key not in roles_there:
             roles_there.append(key)
@@ -123,12 +123,12 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
 
 
 def _strength(key: KeyPair) -> float:
-    """How strongly a plan prefers the key: its log odds, as far as they still tell, and how plainly it is named.
+    """How strongly a plan prefers the key: its log odds up to a limit, plus a bonus for a clear name.
 
     ``UserId`` is *the* user of a row, ``OwnerUserId`` one of them.
     """
     if key.score < ACCEPTED:
-        return log_odds(key.score)  # what is less likely than not comes after all that is likelier, whatever its name
+        return log_odds(key.score)  # a key below 50% comes after all likelier ones, whatever its name
     declared = _DECLARED * (key.evidence.origin in ("declared", "given"))
     return min(log_odds(key.score), _ENOUGH) + _PLAIN_NAME * key.evidence.name + declared
 
@@ -140,9 +140,9 @@ def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:
-    """What keys of several roles are sorted by: first the one that is meant where none is said.
+    """The sort key of roles: the default role comes first.
 
-    A column called like its own table is the other one: who befriends is ``friend.student_id``, not ``friend_id``.
+    A column named like its own table is not the default: in ``friend`` it is ``student_id``, not ``friend_id``.
     """
     words = [word for column in key.left_columns for word in column_name(column).entity]
     own = [thing for thing in table_entity(table.name) if len(thing) > 3]

@@ -1,7 +1,7 @@
-"""From tables to key pairs to a plan: the one way, whoever asks, wherever the tables are.
+"""From tables to key pairs to a plan: the one way for all callers and all sources.
 
-What is looked at is bounded: the key pairs of databases are kept in the catalogue, rows are read only of tables that
-are to be joined, and what they say is kept as well, until a table changes.
+The work is bounded. The key pairs of databases are kept in the catalogue. Rows are read only from tables that are to be
+joined, and the results are kept until a table changes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_c
 from tagframe.keys.key_pair import KeyPair
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
-"""From key pairs to what speaks for some of them beside their score, in log odds."""
+"""From key pairs to extra evidence for some of them, beside their score, in log odds."""
 
 _LONGEST_KEY = 64
-"""Texts that are longer on average are no keys."""
+"""Texts that are longer than this on average are not keys."""
 _FEW_CELLS = 500_000
-"""A table of so many cells, of which its engine only estimates what is in it, is read."""
+"""A table whose engine only has estimates is read if it has at most this many cells."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a planner knows of tables that are to be joined.
+    """The knowledge of a planner about tables that are to be joined.
 
     Attributes:
-        profiles: of the tables, in their order; counted where their engine estimates.
-        keys: the key pairs between them, and between them and the tables around, however faint, best first.
+        profiles: of the tables, in their order; with exact counts if their engine only has estimates.
+        keys: the key pairs between them, and between them and the surrounding tables: all, best first.
     """
 
     profiles: Sequence[TableProfile]
@@ -65,25 +65,25 @@ def plan_tables(
     Args:
         corpus: of the tables.
         tables: their ids.
-        anchor: the one whose rows the plan starts from; where None it starts from the finest grain.
-        given: key pairs that the plan has to have (see :func:`~tagframe.joins.keys_on`); tables that these leave apart
+        anchor: id of the table whose rows the plan starts from; None for the table with the finest grain.
+        given: key pairs that the plan must have (see :func:`~tagframe.joins.keys_on`); tables that these do not connect
             are joined on ``keys``.
-        keys: key pairs; those that :func:`keys_between` sees where None.
-        hints: what speaks for key pairs beside their scores: a question, say.
+        keys: the key pairs to choose from; None for those of :func:`keys_between`.
+        hints: extra evidence for key pairs, beside their scores, for example from a question.
         similarity: likeness in meaning of two names.
-        stack_unions: whether tables of one shape are joined as one table, their stack.
-        bridges: ids of tables that may be added where the others do not connect without.
-        doubtful: ids of those that are more likely not needed. The plan starts from none of them, and those that would
-            only repeat rows of the others are left out of it (:attr:`JoinPlan.left_out`).
+        stack_unions: whether tables with the same columns are joined as one table, their stack.
+        bridges: ids of tables that may be added if the others do not connect without them.
+        doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
+            that would only repeat rows of the others (:attr:`JoinPlan.left_out`).
 
     Raises:
-        InvalidArgument: the given key pairs close a circle.
+        InvalidArgument: the given key pairs form a circle.
         NotConnected: no key pairs connect the tables.
         ServerGone: a server is gone.
     """
     if keys is None and len(given) < len(tables) - 1:
         seen = keys_between(corpus, tables, bridges, similarity=similarity)
-    else:  # keys that leave no table apart need none beside them
+    else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
     doubtful = {*doubtful} - {anchor, *(table for key in given for table in key.tables)}
     members = [*seen.profiles]
@@ -110,16 +110,16 @@ def plan_tables(
 def keys_between(
     corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] = (), *, similarity: Similarity | None = None
 ) -> Seen:
-    """What a planner sees of tables that are to be joined.
+    """The knowledge of a planner about tables that are to be joined.
 
-    They are one schema, whatever databases they are of. Where others may be added, pairs are those of each database as
-    a whole, and pairs between databases those of the tables themselves. Rows tell whether several columns are a key
-    together; a small table of which its engine has estimates only is read.
+    The tables count as one schema, whatever their databases. If others may be added, key pairs within a database are
+    inferred over the whole database, and key pairs between databases over the tables alone. Rows decide whether several
+    columns are a key together. A small table whose engine only has estimates is read.
 
     Args:
         corpus: of the tables.
         tables: ids.
-        bridges: ids of tables around them.
+        bridges: ids of surrounding tables.
         similarity: likeness in meaning of two names.
     """
     members, around = ([corpus.profile(id) for id in ids] for ids in (tables, bridges))
@@ -136,7 +136,7 @@ def keys_between(
 
 
 def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity | None = None) -> list[KeyPair]:
-    """The key pairs between tables that are likelier than not, as a plan sees them, best first."""
+    """The key pairs between tables that are more likely right than wrong, as in a plan, best first."""
     return [key for key in keys_between(corpus, tables, similarity=similarity).keys if key.score >= ACCEPTED]
 
 
@@ -157,7 +157,7 @@ def _seen(
 def _inferred(
     corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
 ) -> tuple[list[KeyPair], list[KeyPair]]:
-    """Pairs of single columns, and the composite ones that names propose with the tables around."""
+    """Pairs of single columns, and composite pairs proposed by names, with the surrounding tables."""
     databases = {profile.database for profile in [*members, *around]}
     if not around:
         return single_keys(_one_schema(members), similarity=similarity), []
@@ -184,14 +184,14 @@ def _inferred(
 
 
 def _one_schema(tables: Sequence[TableProfile]) -> list[TableProfile]:
-    """The tables as of one database; their ids stay."""
+    """The tables as if they were in one database; their ids stay."""
     if len({table.database for table in tables}) < 2:
         return [*tables]
     return [replace(table, database="") for table in tables]
 
 
 def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], keys: Sequence[KeyPair]) -> bool:
-    """Whether the tables connect by keys that are declared, or that values speak for."""
+    """Whether the tables connect by keys that are declared or supported by values."""
     known = [*profiles, *around]
     parts = Components(profile.id for profile in known)
     for key in with_told([key for key in keys if key.score >= ACCEPTED], known):
@@ -201,7 +201,7 @@ def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], 
 
 
 def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
-    """The profile with all that its rows say, where its engine only estimates that and they are few."""
+    """The profile with exact counts, if its engine only has estimates and the rows are few."""
     if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _FEW_CELLS:
         return profile
     names = [column.name for column in profile.columns if _may_be_key(column)]
@@ -219,14 +219,14 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
 
 
 def _may_be_key(column: ColumnProfile) -> bool:
-    """Whether it is worth a pass over a column to know its values; of what is hidden no values are looked at."""
+    """Whether a pass over the column's values is worthwhile; hidden values are never looked at."""
     if not column.for_models or column.family not in ("integer", "text"):
         return False
     return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
 
 
 def _kept(seen: Seen, members: Sequence[TableProfile]) -> str:
-    """The keys, and the counts of tables of which the profile has others, as text."""
+    """The keys as text, with the counts of tables if they differ from the profile's."""
     counts = {
         profile.id: [profile.rows, {column.name: [column.nulls, column.distinct] for column in profile.columns}]
         for profile, member in zip(seen.profiles, members, strict=True)

@@ -26,20 +26,20 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
     """The key pairs that a user gives.
 
     Args:
-        on: ``"a.x = b.y"`` (several columns with ``and`` between; a table may be left out where only one has the
-            column), the same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` as :func:`key_of` has them, a
-            :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. Names in a list
-            are one key together, and so are pairs of the same two tables.
-        tables: which the text may name; tables that share a column are joined to the first that has it.
+        on: ``"a.x = b.y"`` (several columns joined by ``and``; a table may be left out if only one has the column), the
+            same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` (see :func:`key_of`), a
+            :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. The names in a
+            list form one key, and so do pairs of the same two tables.
+        tables: the tables that the text may name; tables that share a column are joined to the first that has it.
 
     Raises:
-        InvalidArgument: what is not of that form, or a side that may be in several tables.
+        InvalidArgument: another form, or a side that may be in several tables.
         TableNotFound, ColumnNotFound: there is no such table or column.
     """
     if isinstance(on, Mapping):
         said = " and ".join(f"{left} = {right}" for left, right in on.items())
         raise InvalidArgument(
-            f"on= is text, a key pair or a list of these, no dict: say on={said!r}, with tables before"
+            f"on= is text, a key pair or a list of these, not a dict: write on={said!r}, with table names"
         )
     items = [on] if isinstance(on, str | KeyPair) else list(on)
     if not items or not all(isinstance(item, str | KeyPair) for item in items):
@@ -61,8 +61,8 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
 def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     """The key pair ``"a.x = b.y"``; see :func:`~tagframe.corpus.references.column_pairs`, which raises the same.
 
-    ``"a.k = b.k and b.date <= a.date"`` is the row of ``b`` with the latest date that is not after ``a.date``, among
-    those of the same ``k``; ``"a.date between b.start and b.end"`` are the rows whose interval holds it.
+    ``"a.k = b.k and b.date <= a.date"`` means the row of ``b`` with the same ``k`` and the latest date up to
+    ``a.date``. ``"a.date between b.start and b.end"`` means all rows of ``b`` whose interval contains ``a.date``.
     """
     pieces = iter(_AND.split(text.strip()))
     parts = []
@@ -89,10 +89,10 @@ def _compared(parts: Sequence[tuple[str, Sign, str]], tables: Sequence[NamedTabl
 
 
 def as_of_key(key: KeyPair) -> KeyPair:
-    """The key with its equal columns first, if its other comparisons are one moment's.
+    """The key with its equal columns first, followed by the comparisons of one moment.
 
     Raises:
-        InvalidArgument: they are neither one comparison nor the two ends of an interval.
+        InvalidArgument: the comparisons are neither a single one nor the two ends of an interval.
     """
     equal = [one for one in key.comparisons if one[1] == "="]
     others = [one for one in key.comparisons if one[1] != "="]
@@ -101,15 +101,15 @@ def as_of_key(key: KeyPair) -> KeyPair:
     if len(others) > 1 and not is_interval:
         said = " and ".join(" ".join(one) for one in others)
         raise InvalidArgument(
-            f'a join takes the nearest row, as in "b.date <= a.date", or an interval, as in '
-            f'"a.date between b.start and b.end", and equal columns beside; got {said}'
+            f'beside equal columns, a join takes one comparison, as in "b.date <= a.date", or one interval, as in '
+            f'"a.date between b.start and b.end"; got {said}'
         )
     left, signs, right = zip(*equal, *others, strict=True)
     return replace(key, left_columns=left, right_columns=right, signs=signs if others else ())
 
 
 def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
-    """The key pair as :func:`keys_on` reads it; without databases where the tables' names tell them apart."""
+    """The key pair as :func:`keys_on` reads it; without databases if the tables' names are unique."""
     names = Counter(table.name.casefold() for table in tables)
     shown = {table.id: table.name if names[table.name.casefold()] == 1 else table.id for table in tables}
     left, right = shown[key.left_table], shown[key.right_table]
@@ -128,16 +128,17 @@ def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPa
             where = f"only {owners[0]} has a column {column!r}" if owners else f"no table has a column {column!r}"
             known = dict.fromkeys(name for table in tables if table.id not in owners for name in table.columns)
             raise ColumnNotFound(
-                f"{where}. Columns of unlike names are joined by {FORM}; the others have {did_you_mean(column, known)}"
+                f"{where}. Columns with different names are joined by {FORM}; the other tables have "
+                f"{did_you_mean(column, known)}"
             )
     raise ColumnNotFound(
-        f"no two tables have all of {', '.join(map(repr, columns))}. Names in on= are one key together; for several "
-        f"keys write each as {FORM}"
+        f"no two tables have all of {', '.join(map(repr, columns))}. The names in on= form one key; for several keys "
+        f"write each as {FORM}"
     )
 
 
 def _one_a_pair(keys: Sequence[KeyPair]) -> list[KeyPair]:
-    """Pairs of the same two tables together, as one key of several columns."""
+    """Pairs of the same two tables combined into one key of several columns."""
     found: dict[frozenset[str], KeyPair] = {}
     for key in keys:
         known = found.get(key.tables)

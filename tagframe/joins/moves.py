@@ -1,4 +1,4 @@
-"""Which engines have the tables of a plan, and what comes here when it runs, as far as profiles can tell."""
+"""Which engines have the tables of a plan, and an estimate of the rows that come here when it runs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 _WIDTHS = {"integer": 8.0, "real": 8.0, "date": 8.0, "boolean": 1.0, "empty": 0.0}
 _TEXT = 16.0
-"""Bytes of a text of which no sample is known."""
+"""The assumed size of a text in bytes, if no sample is known."""
 
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """Rows of one table of a plan that travel.
+    """Rows of one table of a plan that are moved out of their engine.
 
     Attributes:
         table: its id.
         place: the kind of the engine that holds it.
-        rows, size: how many come at most, and about how many bytes they are; None where the table's rows are not known.
-        asked_by: the tables whose keys may choose them.
+        rows, size: the largest number of rows, and their size in bytes, roughly; None if the table's rows are unknown.
+        asked_by: the tables whose keys may select the rows.
     """
 
     table: str
@@ -49,10 +49,10 @@ class PlannedMove:
 
 
 def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> list[PlannedMove]:
-    """What moves where a plan's tables are of several engines; nothing of those in memory, or where one has all.
+    """The rows that are moved if a plan's tables are in several engines; none for tables in memory or a single engine.
 
-    Of a table that a step brings in no more rows are asked for than its base has; what keys leave out of the start
-    table is not known before they are sent.
+    A step reads at most as many rows of its new table as its base has. How many rows of the start table the keys leave
+    out is not known in advance.
     """
     start, by_id = sources[0].id, {source.id: source for source in sources}
     rows: dict[str, int | None] = {start: sources[0].rows}
@@ -74,7 +74,7 @@ def _size(source: PlanTable, rows: int | None) -> int | None:
 
 
 def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
-    """The plan, told where its tables are and how wide their rows; as it is where all are of one engine, or stacked."""
+    """The plan with the place and row width of each table; unchanged if all are in one engine, or stacked."""
     kinds = {}
     engines: list[Engine] = []
     for source in plan.sources:

@@ -1,4 +1,4 @@
-"""What comes nearest to a key between tables that nothing connects, for the message that says so."""
+"""The nearest candidates for a key between tables that no key connects, for the error message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tagframe.keys.terms import CALENDAR
 _SHOWN = 3
 _ALIKE = "both have the name"
 _MOST_COLUMNS = 400
-"""More columns than that are not compared each with each for a message."""
+"""For a message, pairwise comparison stops at this many columns."""
 
 
 def nearest_pairs(
@@ -26,11 +26,11 @@ def nearest_pairs(
 
     Args:
         profiles: the tables.
-        part_of: which part each is in, by id.
-        known: key pairs between them that are likely enough to be looked at first.
+        part_of: the part of each table, by id.
+        known: key pairs between them that are likely enough to come first.
 
     Returns:
-        What key inference thinks possible; where that is nothing, columns that share values, or a name.
+        Possible pairs from key inference; without any, columns that share values or a name.
     """
 
     def is_across(key: KeyPair) -> bool:
@@ -47,7 +47,7 @@ def nearest_pairs(
 
 
 def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
-    """Columns of one name, a day or one with a key word, of which no value is shared: they are written otherwise."""
+    """Columns of the same name (a day, or with a key word) that share no value: they are written differently."""
     named: dict[str, list[tuple[TableProfile, ColumnProfile]]] = defaultdict(list)
     for profile in profiles:
         for column in profile.columns:
@@ -59,15 +59,15 @@ def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
             shared = overlap(mine.sketch, theirs.sketch)
             if shared is not None and not shared.share and left.id != right.id:
                 written = [f"{column.samples[0]!r}" for column in (mine, theirs) if column.samples]
-                such = f", as {' and '.join(written)}" if len(written) == 2 else ""
+                such = f" ({' and '.join(written)})" if len(written) == 2 else ""
                 evidence = Evidence(
-                    contained=0.0, name=1.0, reason=f"{_ALIKE}, and no value of it{such}: write them alike"
+                    contained=0.0, name=1.0, reason=f"{_ALIKE} but share no value{such}: write them alike"
                 )
                 yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), 0.0, evidence)
 
 
 def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
-    """Columns of two tables that share values or a name. The score is only an order: below that of any key."""
+    """Columns of two tables that share values or a name. The score only orders them: it is below that of any key."""
     for position, left in enumerate(profiles):
         for right in profiles[position + 1 :]:
             for mine in left.columns:

@@ -25,14 +25,14 @@ class JoinPlan(Public):
     Attributes:
         start: the table whose rows the plan starts from: the anchor, or the table of the finest grain.
         steps: one fewer than the tables.
-        sources: what is known of each table, in the order of the plan.
+        sources: the facts about each table, in the order of the plan.
         score: how sure the whole plan is, in [0, 1]: the mean of its steps' scores, 1 for a single table.
-        alternatives: other plans over the same tables that make other columns equal, best first; they have none
-            themselves.
-        ambiguous: those of them that are as sure as this one. Which is meant the data do not say: a table has two
-            references to another, or is reached on two ways.
-        is_anchored: whether the user chose the start table, so that its rows are what the merge is for.
-        left_out: ids of tables that are more likely not needed, and would only repeat rows of the others.
+        alternatives: other plans over the same tables that join on other columns, best first; these have no
+            alternatives themselves.
+        ambiguous: the alternatives that are equally likely. The data do not say which is meant: a table has two
+            references to another, or there are two ways to it.
+        is_anchored: whether the user chose the start table, so that the result has its rows.
+        left_out: ids of tables that are probably not needed, and would only repeat rows of the others.
     """
 
     start: str
@@ -48,7 +48,7 @@ class JoinPlan(Public):
     def along(
         cls, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order, start: str
     ) -> tuple[Any, JoinPlan]:
-        """The plan along a tree of keys from a start, and what such plans are sorted by."""
+        """The plan along a tree of keys from a start, and the sort key of such plans."""
         steps = steps_from(start, keys, sources, order)
         backwards = sum(step.base == step.key.right_table for step in steps)
         score = sum(step.score for step in steps) / len(steps) if steps else 1.0
@@ -68,7 +68,7 @@ class JoinPlan(Public):
         return tuple(source.id for source in self.sources if source.bridge)
 
     def source(self, table: str) -> PlanTable:
-        """What the plan knows of a table, by its id, or by its name where that is enough.
+        """The plan's facts about a table, by its id, or by its name if that is unique.
 
         Raises:
             TableNotFound: the plan has no such table, or two of that name.
@@ -77,17 +77,17 @@ class JoinPlan(Public):
 
     @property
     def moves(self) -> list[PlannedMove]:
-        """What rows travel, where the tables are in several engines; see :mod:`tagframe.joins.moves`."""
+        """The rows that are moved if the tables are in several engines; see :mod:`tagframe.joins.moves`."""
         return planned_moves(self.sources, self.steps)
 
     @property
     def by_id(self) -> dict[str, PlanTable]:
-        """What the plan knows of each table, by its id."""
+        """The plan's facts about each table, by its id."""
         return {source.id: source for source in self.sources}
 
     @property
     def named(self) -> list[NamedTable]:
-        """The tables as a text may call them."""
+        """The tables with the names that a text may use for them."""
         return [
             NamedTable(
                 source.id,
@@ -112,8 +112,8 @@ class JoinPlan(Public):
     def column_names(self) -> dict[Column, str]:
         """The name in the merged frame of each (table id, column); hidden ones have none.
 
-        Columns that the plan makes equal share one: that of the table which is joined first. Names stay as they are
-        where only one column has them, and become ``table.column`` where not.
+        Columns that the plan makes equal share one name: that of the table that is joined first. A name stays as it is
+        if only one column has it, and otherwise becomes ``table.column``.
         """
         by_id = self.by_id
         stands_for: dict[Column, Column] = {}
@@ -138,7 +138,7 @@ class JoinPlan(Public):
         return names
 
     def named_columns(self, columns: Sequence[str] | None) -> dict[str, Column]:
-        """By name in the merged frame: the column of that name, of the table that is joined first; all where None.
+        """By name in the merged frame: the column, of the table that is joined first; None for all columns.
 
         Raises:
             ColumnNotFound, HiddenColumn: as :meth:`find_column`.
@@ -156,8 +156,8 @@ class JoinPlan(Public):
         """The (table id, column) that a name means: of the merged frame, or ``[[database.]table.]column``.
 
         Raises:
-            ColumnNotFound: none, or more than one that the plan does not make equal.
-            HiddenColumn: its user has hidden it.
+            ColumnNotFound: no such column, or several that the plan does not make equal.
+            HiddenColumn: the user has hidden it.
         """
         names = self.column_names()
         for key, shown in names.items():
@@ -171,12 +171,12 @@ class JoinPlan(Public):
                     (hidden if column in source.hidden else found).append((source.id, column))
         if hidden and not found:
             at = ".".join(hidden[0])
-            raise HiddenColumn(f"column {name!r} is hidden ({at}): tables may join on it, and no result has it")
+            raise HiddenColumn(f"column {name!r} is hidden ({at}): tables can join on it, but no result shows it")
         if len({names[key] for key in found}) == 1:
             return found[0]
         if found:
             where = ", ".join(repr(names[key]) for key in found)
-            raise ColumnNotFound(f"column {name!r} is in more than one table: say one of {where}")
+            raise ColumnNotFound(f"column {name!r} is in more than one table: write one of {where}")
         if "." in name:
             known = [f"{source.name}.{column}" for source in self.sources for column in source.columns]
         else:
@@ -196,18 +196,19 @@ class JoinPlan(Public):
         """The plan as one SQL statement, with the column names of the merged frame.
 
         Args:
-            columns: those to select, as in :func:`~tagframe.merging.run_plan`; all where None.
+            columns: the columns to select, as in :func:`~tagframe.merging.run_plan`; None for all.
             how: the kind of every join.
-            where: keeps the joined rows that fit: from a column, named as for ``columns``, to a value (None for what is
-                missing) or a list of values.
-            limit: at most so many rows.
-            dialect: of which database, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
+            where: selects joined rows: a mapping from a column, named as for ``columns``, to a value (None for missing)
+                or a list of values.
+            limit: the largest number of rows.
+            dialect: the SQL dialect, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 
-        Where the tables are in several engines, none of which could run it, comments before it say which rows move.
+        If the tables are in several engines, no engine can run the statement. Then comments before it say which rows
+        are moved.
 
         Raises:
-            InvalidArgument: a dialect that sqlglot does not know, or one that cannot say this: MySQL has no full outer
-                join of more than two tables.
+            InvalidArgument: sqlglot does not know the dialect, or the dialect cannot express the plan: MySQL has no
+                full outer join of more than two tables.
         """
         from tagframe.joins.statement import statement_text
 
@@ -218,12 +219,11 @@ class JoinPlan(Public):
         """A new plan in which two tables are joined on other columns.
 
         Args:
-            key: ``"a.x = b.y"``, with or without the database; several columns with ``and`` between. It replaces the
-                step between the two tables or, where they are joined only through others, the least sure step
-                between them.
+            key: ``"a.x = b.y"``, with or without the database; several columns are joined by ``and``. It replaces the
+                step between the two tables or, if other tables are between them, the least sure step between them.
 
         Raises:
-            InvalidArgument: not of that form, or both sides in one table.
+            InvalidArgument: another form, or both sides in one table.
             TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
         new = key if isinstance(key, KeyPair) else key_of(key, self.named)
@@ -236,28 +236,28 @@ class JoinPlan(Public):
         return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out)
 
     def aggregated(self, aggregate: Aggregate) -> JoinPlan:
-        """A new plan over tables with one row for each key that they are joined by, so that they repeat no rows.
+        """A new plan over tables with one row for each value of their key, so that they repeat no rows.
 
         Args:
             aggregate: table → column → "sum", "mean", "min", "max", "count" or "nunique". Other columns of the table
-                are in no result.
+                are not in the result.
 
         Raises:
-            InvalidArgument: no such function, a table that is joined by several keys or whose rows the merge is for, or
-                no table beside such.
-            TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or it is in no result.
+            InvalidArgument: an unknown function, a table that is joined by several keys, the start table of the merge,
+                or all tables.
+            TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or the column is hidden.
         """
         return aggregated(self, aggregate)
 
     def restarted(self, table: str) -> JoinPlan:
-        """The plan on the same keys that starts from another of its tables, by its id."""
+        """The plan on the same keys that starts from another of its tables, given by id."""
         return self._on([step.key for step in self.steps], table)
 
     def _on(self, keys: Sequence[KeyPair], start: str) -> JoinPlan:
         return JoinPlan.along(keys, self.by_id, table_order(self.sources), start)[1]
 
     def with_sources(self, told: Callable[[PlanTable], PlanTable]) -> JoinPlan:
-        """The plan and its other ways with what is told of each of their tables."""
+        """The plan and its alternatives, with ``told`` applied to each of their tables."""
         alternatives, ambiguous = (
             [plan.with_sources(told) for plan in ways] for ways in (self.alternatives, self.ambiguous)
         )

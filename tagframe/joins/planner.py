@@ -1,4 +1,4 @@
-"""From key pairs to a join plan: the most trusted spanning tree, entered where it multiplies no rows."""
+"""From key pairs to a join plan: the most trusted spanning tree, started at a table from which no rows multiply."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
 _FAINT = 0.001
-"""Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
+"""If nothing better connects the tables, a key pair with at least this score does."""
 _ACCIDENT = 0.1
-"""A pair of columns without a name or a key word in common is no step at all where its values are met by accident more
-often than this, relative to how often a key's are: rain and wind."""
+"""A pair of columns without a common name or key word is never a step if its values match by accident more often than
+this, relative to those of a key. Example: rain and wind."""
 _HOP = 6.0
-"""What a key costs for each hop that it is away from the table that the plan starts from, in log odds: that table's own
-key to another comes before a way round, unless it is much less sure."""
+"""The cost, in log odds, of each hop between a key and the start table of the plan. So a direct key from the start
+table comes before an indirect way, unless it is much less sure."""
 _TIE = 0.05
-"""Plans are as sure as each other where their log odds differ by less."""
+"""Plans are equally likely if their log odds differ by less."""
 _OFFERED = 0.05
-"""A pair that is less likely is no other way to join where a likely one is."""
+"""A less likely pair is not an alternative to a likely one."""
 _WANTED = 100.0
-"""A key that the plan has to have is stronger than any other."""
+"""A key that the plan must have is stronger than any other."""
 
 
 def _tree(tables: Iterable[str], edges: Sequence[Edge], order: Order) -> tuple[list[Edge], Components[str]]:
@@ -56,7 +56,7 @@ def _spelling(key: KeyPair, order: Order) -> tuple[Any, ...]:
 
 
 def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
-    """The edges as they are wanted from the start: its own key to a table comes before a way round."""
+    """The edges as seen from the start: a direct key to a table comes before an indirect way."""
     neighbours: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
         if edge.key.score >= ACCEPTED:
@@ -78,10 +78,10 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _bridged(parts: Components[str], edges: Sequence[Edge], tables: frozenset[str], order: Order) -> list[str] | None:
-    """The tables on the cheapest path that leaves one component and ends in another; None where there is none."""
+    """The tables on the cheapest path from one component to another; None if there is none."""
     neighbours: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for edge in edges:
-        # Each step costs at least something, so that few weaker steps are preferred to many strong ones.
+        # Each step has a minimum cost, so that few weaker steps are preferred to many strong ones.
         cost = 1.0 + math.log1p(math.exp(-edge.strength))
         one, other = edge.ends
         neighbours[one].append((cost, other))
@@ -105,7 +105,7 @@ def _bridged(parts: Components[str], edges: Sequence[Edge], tables: frozenset[st
 
 
 def _unique(table: TableProfile) -> tuple[str, ...]:
-    """Columns in which no value repeats; declared single-column primary keys where the rows are not known."""
+    """Columns in which no value repeats; if the rows are unknown, the declared primary key of a single column."""
     found = [
         column.name
         for column in table.columns
@@ -135,7 +135,7 @@ def _others(
     order: Order,
     kept: Collection[KeyPair],
 ) -> tuple[list[JoinPlan], list[JoinPlan]]:
-    """Plans that differ from the best in one edge and make other columns equal, best first; and those as sure as it.
+    """Plans that differ from the best in one edge and join on other columns, best first; and the equally likely ones.
 
     ``kept`` are keys that all of them have.
     """
@@ -171,11 +171,11 @@ def _others(
 
 
 def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
-    """By id of a doubtful table through which no needed ones are joined: whether rows of those are repeated for it.
+    """For each doubtful table that connects no needed ones, by id: whether it repeats rows of the needed ones.
 
     Args:
         plan: over all tables.
-        doubtful: ids of those that are more likely not needed.
+        doubtful: ids of the tables that are probably not needed.
     """
     if not doubtful:
         return {}
@@ -199,14 +199,14 @@ def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
 
 
 def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
-    """Whether a column refers to either of two columns of a table: it is one, and the names do not say which."""
+    """Whether a column refers to one of two columns of a table, and the names do not say which."""
     same_left = (one.left_table, one.left_columns) == (other.left_table, other.left_columns)
     both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
 def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known: set[KeyPair]) -> list[KeyPair]:
-    """Key pairs between parts, and not yet among ``known``, that are likely only beside none of the tables around."""
+    """Key pairs between parts, not yet in ``known``, that are likely only if the surrounding tables are ignored."""
     one_schema = [replace(profile, database="") for profile in profiles]
     found = infer_key_pairs(one_schema, declared=False, min_score=_FAINT)
     return [
@@ -219,10 +219,10 @@ def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
 
 
 def _is_evidence(key: KeyPair) -> bool:
-    """Whether anything but an accident speaks for the pair: a name, values that are not met by accident, a key word.
+    """Whether there is real evidence for the pair: a name, a key word, or values that do not match by accident.
 
-    Nothing does for measures. For numbers of unlike things only values do: all of them are there, each once, and hardly
-    by accident.
+    There is none for measures. For numbers of different things only values count: all of them are found, each is
+    unique, and an accident is unlikely.
     """
     found = key.evidence
     if found.origin != "inferred" or found.name >= FAINT_NAME or found.similarity is not None or found.chance is None:
@@ -244,7 +244,7 @@ def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Se
     near = nearest_pairs(profiles, {table: parts.root(table) for table in parts.parent}, keys)
     if not near:
         return NotConnected(
-            f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass what you know of them, "
+            f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass a key, "
             f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}'
         )
     names = list(map(NamedTable.of, profiles))
@@ -258,7 +258,11 @@ def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Se
 
 def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
     unnamed = [profile.name for profile in profiles if is_unnamed(profile.name)]
-    return f". Names tell keys, and {' and '.join(unnamed)} have none: {NAMED}" if unnamed else ""
+    if not unnamed:
+        return ""
+    return (
+        f". Keys are found by names, and {' and '.join(unnamed)} {'have' if len(unnamed) > 1 else 'has'} none: {NAMED}"
+    )
 
 
 def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:
@@ -266,7 +270,7 @@ def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPai
     for key in given:
         if not parts.join(key.left_table, key.right_table):
             pairs = ", ".join(f"{pair.left} = {pair.right}" for pair in given)
-            raise InvalidArgument(f"a plan joins each table once, and these key pairs go in a circle: {pairs}")
+            raise InvalidArgument(f"a plan joins each table once, but these key pairs form a circle: {pairs}")
     return given
 
 
@@ -283,30 +287,30 @@ def plan_joins(
 ) -> JoinPlan:
     """Plan how tables are joined.
 
-    The plan is the spanning tree whose key pairs are surest. It starts from the anchor or, where there is none, from
-    the table of the finest grain: the one from which the fewest steps multiply rows or go against a reference.
+    The plan is the spanning tree with the surest key pairs. It starts from the anchor. Without an anchor it starts from
+    the table with the finest grain: from there the fewest steps multiply rows or go against a reference.
 
     Args:
         profiles: the tables to join; all of them are in the plan.
-        keys: key pairs, of these and of other tables: two columns that reference one column of a table that is not
-            asked for are joined directly.
-        given: key pairs that the plan has to have, whatever speaks for others between their tables.
+        keys: key pairs of these and of other tables. Two columns that reference the same column of a table that is not
+            in ``profiles`` are joined directly.
+        given: key pairs that the plan must have, whatever the evidence for others between their tables.
         anchor: id of the table whose rows the plan starts from.
-        role_hints: what speaks for a key pair beside its score, in log odds: it decides between two ways to join.
-        bridges: tables that may be added where the others do not connect without.
-        stack_unions: whether tables of one shape whose names differ in a number or a date (``sales_2023``,
-            ``sales_2024``) are joined as one table, their stack; not where a key joins them.
-        doubtful: ids of tables that are more likely not needed: the plan starts from none of them but where others are
-            joined through it.
+        role_hints: extra evidence for key pairs, in log odds, which decides between two ways to join.
+        bridges: tables that may be added if the others do not connect without them.
+        stack_unions: whether tables with the same columns whose names differ in a number or a date (``sales_2023``,
+            ``sales_2024``) are joined as one table, their stack. They are not if a key joins them.
+        doubtful: ids of tables that are probably not needed. The plan starts from one of them only if others are joined
+            through it.
 
     Raises:
-        InvalidArgument: no profiles, or given key pairs that close a circle.
+        InvalidArgument: no profiles, or given key pairs that form a circle.
         NotConnected: no key pairs connect the tables; the message names the parts and the nearest evidence.
         TableNotFound: the anchor is not among the profiles.
     """
     by_id = {profile.id: profile for profile in profiles}
     if not by_id:
-        raise InvalidArgument("a join plan needs a table at least; got none")
+        raise InvalidArgument("a join plan needs at least one table; got none")
     if anchor is not None and anchor not in by_id:
         raise TableNotFound(f"the anchor {anchor!r} is not among the tables: {did_you_mean(anchor, by_id)}")
     hints = role_hints or {}
@@ -351,7 +355,7 @@ def plan_joins(
         if added is not None:
             tables |= frozenset(added)
         elif least > _FAINT:
-            least = _FAINT  # a bridge of sure keys comes before a step that is less likely than not
+            least = _FAINT  # a bridge of sure keys comes before a step on a low-confidence key
         else:
             faint = _faint_keys(profiles, parts, {*usable})
             if not faint:

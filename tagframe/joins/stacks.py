@@ -1,4 +1,4 @@
-"""Tables of one shape as one table of a plan: ``sales_2023`` and ``sales_2024``, stacked, are joined as ``sales``."""
+"""Tables with the same columns as one table of a plan: ``sales_2023`` and ``sales_2024`` are joined as ``sales``."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.unions import infer_unions
 
 ORIGIN = "source_table"
-"""The column of a stack that holds the id of the table that each row is from."""
+"""The column of a stack with the id of each row's table."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Tables of one shape as one.
+    """Tables with the same columns as one table.
 
     Attributes:
-        profile: of the stack: named by what the names of its parts share, its columns called as in the first part.
+        profile: of the stack. Its name is the common part of its tables' names; its columns are named as in the first.
         parts: the tables, in the order of their names.
-        origin: the column, the last, that says which part a row is from.
+        origin: the last column, which says which part a row is from.
     """
 
     profile: TableProfile
@@ -44,11 +44,11 @@ class Stack:
 
 
 def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list[Stack]:
-    """A stack for tables of one shape whose names differ in a number or a date, and that no key joins."""
+    """The stacks of tables with the same columns whose names differ in a number or a date, unless a key joins them."""
     by_id = {profile.id: profile for profile in profiles}
     taken, found = set(by_id), []
     joined = {key.tables for key in keys}
-    # Tables that are joined are one schema, wherever each of them is.
+    # Tables that are joined count as one schema, wherever each of them is.
     for group in infer_unions([replace(profile, database="") for profile in profiles], by_date=True):
         if any(ends <= set(group.tables) for ends in joined):
             continue
@@ -68,7 +68,7 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
 
 
 def renamed_keys(keys: Iterable[KeyPair], stacks: Sequence[Stack]) -> dict[KeyPair, KeyPair]:
-    """By key pair: what it is with stacks in place of their parts. Pairs within a stack are left out."""
+    """From each key pair to the same pair with stacks in place of their parts, without pairs within a stack."""
     found = {}
     for key in keys:
         new = key
@@ -109,13 +109,13 @@ def _shared_name(table_names: Sequence[str]) -> str:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Their sum where all are known."""
+    """Their sum if all are known, else None."""
     known = [*numbers]
     return None if None in known else sum(number or 0 for number in known)
 
 
 def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
-    """What is known of the column of a stack: distinct values only where the sketches of all parts are whole."""
+    """The profile of a stack's column; the number of distinct values only if the sketches of all parts are complete."""
     rows, nulls = _sum(part.rows for part in parts), _sum(part.nulls for part in parts)
     sketches = [part.sketch for part in parts if part.sketch is not None and part.sketch.complete]
     distinct = None

@@ -28,9 +28,9 @@ _kept: dict[Any, Any] = {}
 
 
 def kept(known_as: Any, make: Callable[[], Any]) -> Any:
-    """What was made under a key before; the last ones are kept.
+    """The cached result for a key, or a new one; the last ones are kept.
 
-    To write a statement takes a millisecond, which is a part of a merge of a hundred rows.
+    Writing a statement takes a millisecond, which matters for a merge of a hundred rows.
     """
     found = _kept.get(known_as)
     if found is None:
@@ -48,7 +48,7 @@ def statement_text(
     where: Mapping[str, Any] | None,
     dialect: str,
 ) -> str:
-    """What :meth:`~tagframe.joins.plan.JoinPlan.sql` gives."""
+    """The result of :meth:`~tagframe.joins.plan.JoinPlan.sql`."""
     joined = Joined(plan, how, _NamedTables(plan))
     query = joined.select([joined.named(key, name) for name, key in plan.named_columns(columns).items()], plan.steps)
     for name, value in (where or {}).items():
@@ -57,10 +57,10 @@ def statement_text(
 
 
 def _condition(column: exp.Expr, value: Any) -> exp.Expr:
-    """A column is a value, or one of several; None stands for what is missing.
+    """The condition that a column equals a value, or one of several; None means missing.
 
     Raises:
-        InvalidArgument: a value that no statement can hold.
+        InvalidArgument: a value that a statement cannot hold.
     """
     test = test_of(("", ""), value)
     for one in test.values:
@@ -80,11 +80,11 @@ def rendered(query: exp.Expr, dialect: str) -> str:
         raise InvalidArgument(f"no SQL dialect {dialect!r}: {error}") from error
     joins = query.args.get("joins") or []
     if isinstance(spoken, MySQL) and len(joins) > 1 and any(join.side == "FULL" for join in joins):
-        raise InvalidArgument(f"{dialect} has no full outer join, and only one can be said otherwise: how='left', say")
+        raise InvalidArgument(f"{dialect} has no full outer join, and more than one cannot be replaced: try how='left'")
     try:
         return query.sql(dialect=spoken, pretty=True, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
-        raise InvalidArgument(f"{dialect} cannot say this plan: {error}") from error
+        raise InvalidArgument(f"{dialect} cannot express this plan: {error}") from error
 
 
 def one_row_a_key(
@@ -93,13 +93,13 @@ def one_row_a_key(
     made: Callable[[str, str], exp.Expr],
     as_key: Callable[[exp.Expr], exp.Expr] = lambda key: key,
 ) -> exp.Select:
-    """The rows of a table of which something is made for each key.
+    """A query over a table that gives one row per key, with aggregates of its other columns.
 
     Args:
-        source: what is made.
-        table: what stands in FROM.
-        made: what a function makes of a column.
-        as_key: a key as it is grouped by.
+        source: the table, with its aggregates.
+        table: the expression in FROM.
+        made: gives the expression of an aggregate from a column and a function.
+        as_key: gives the expression that a key is grouped by.
     """
     keys = [exp.column(_name(column)) for column in source.keys]
     shown = [exp.alias_(as_key(key.copy()), key.name, quoted=True) for key in keys]
@@ -109,7 +109,7 @@ def one_row_a_key(
 
 
 def made_of(value: exp.Expr, function: str) -> exp.Expr:
-    """What a function makes of the cells of a key."""
+    """The expression that aggregates the cells of a key with a function."""
     match function:
         case "sum":
             return exp.Coalesce(this=exp.Sum(this=value), expressions=[exp.Literal.number(0)])
@@ -119,19 +119,19 @@ def made_of(value: exp.Expr, function: str) -> exp.Expr:
 
 
 class Tables(Protocol):
-    """The tables of a plan, as a statement calls them."""
+    """The tables of a plan, as a statement refers to them."""
 
     def item(self, table: str) -> exp.Expr:
         """A table in FROM or JOIN, under its alias."""
 
     def alias(self, table: str) -> str:
-        """What the statement calls it."""
+        """The table's alias in the statement."""
 
     def join_type(self, how: How) -> str:
-        """The kind of join, as sqlglot calls it."""
+        """The kind of join, by sqlglot's name."""
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
-        """A key as it is compared with another one."""
+        """The expression by which a key is compared with another one."""
 
 
 class Joined:
@@ -140,7 +140,7 @@ class Joined:
     Args:
         plan: how the tables are joined.
         how: the kind of every join.
-        tables: as the statement calls them.
+        tables: as the statement refers to them.
     """
 
     def __init__(self, plan: JoinPlan, how: How, tables: Tables) -> None:
@@ -159,7 +159,7 @@ class Joined:
         return [key, *(other for other in self._sharing[self.names[key]] if other != key)]
 
     def value(self, key: Column) -> exp.Expr:
-        """A column of the joined rows: of an outer join, from whichever table of those that it is equal in has it."""
+        """A column of the joined rows; in an outer join, from the first of its equal columns that has a value."""
         same: list[exp.Expr] = [self.column(*one) for one in (self.same(key) if self.how == "outer" else [key])]
         return same[0] if len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
 
@@ -170,7 +170,7 @@ class Joined:
         return column if is_named else exp.alias_(column, name, quoted=True, copy=False)
 
     def equal(self, step: JoinStep, *, brought: str = "") -> exp.Expr:
-        """That the keys of a step are alike; ``brought`` is what its table is called where not by its alias."""
+        """The condition that the keys of a step are equal; ``brought`` names its table if not by its alias."""
         found = [
             self.tables.as_key(self.column(step.base, mine)).eq(
                 exp.column(_name(theirs), table=_name(brought)) if brought else self.column(step.table, theirs)
@@ -180,10 +180,10 @@ class Joined:
         return exp.and_(*found, *(self._interval(step) if step.key.signs else ()), copy=False)
 
     def _interval(self, step: JoinStep) -> Iterator[exp.Expr]:
-        """That a moment is within an interval, of which a missing end is open."""
+        """The condition that a moment is within an interval; a missing end is open."""
         others = [one for one in step.comparisons if one[1] != "="]
         if len(others) < 2:
-            raise InvalidArgument(f"no one statement of all dialects has the nearest row of {step}: merge the tables")
+            raise InvalidArgument(f"the SQL of a plan cannot find the nearest row of {step}: merge the tables instead")
         is_base = others[0][0] == others[1][0]
         for mine, sign, theirs in others:
             sides = self.column(step.base, mine), self.column(step.table, theirs)
@@ -200,10 +200,10 @@ class Joined:
         """A query over the joined rows.
 
         Args:
-            shown: what it selects.
+            shown: the expressions that it selects.
             steps: of the plan, from the first one on.
-            start: what stands for the start table, where it is not the whole of it.
-            join_type: where it is not that of the plan.
+            start: replaces the start table, if only a part of it is wanted.
+            join_type: replaces the kind of join of the plan.
         """
         query = exp.select(*(shown or [exp.Literal.number(1)]), copy=False)
         query = query.from_(self.tables.item(self.plan.start) if start is None else start, copy=False)
@@ -214,7 +214,7 @@ class Joined:
 
 
 class _NamedTables:
-    """The tables of a plan by name, or by id where two share a name."""
+    """The tables of a plan by name, or by id if two share a name."""
 
     def __init__(self, plan: JoinPlan) -> None:
         self._by_id = plan.by_id
@@ -222,7 +222,7 @@ class _NamedTables:
         self._many = len({source.database for source in plan.sources}) > 1
 
     def item(self, table: str) -> exp.Expr:
-        """A stack is the union of its parts, and what has one row a key a query of its own."""
+        """A stack is the union of its parts; a table with one row per key is a query of its own."""
         source, alias = self._by_id[table], self.alias(table)
         if source.aggregates:
             whole = self._item(replace(source, aggregates=()), alias)
@@ -250,11 +250,11 @@ class _NamedTables:
         return source.name if self._named[source.name.casefold()] == 1 else source.id
 
     def join_type(self, how: How) -> str:
-        """As SQL has it."""
+        """The kind of join in SQL."""
         return _JOINS[how]
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
-        """As it is."""
+        """The column itself."""
         return column
 
     def _in_full(self, source: PlanTable) -> exp.Table:

@@ -19,23 +19,23 @@ _NAMES = ("columns", "unique", "hidden", "unprompted")
 
 @dataclass(frozen=True)
 class PlanTable:
-    """What a plan has to know of a table.
+    """The facts about a table that a plan needs.
 
     Attributes:
         id: ``database.table``.
         database, name: as in the source.
         columns: all of them, in order.
-        rows: None where they are not known.
+        rows: None if unknown.
         unique: columns in which no value repeats.
         bridge: whether it was added only to connect the others.
-        parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
+        parts: the tables of a stack; empty for a single table.
         origin: the column of a stack that says which part a row is from.
-        hidden: columns that may be joined on, and are in no result.
-        unprompted: columns that are in results, and in nothing that models read or that is written down.
-        place: the kind of the engine that is asked for its rows, where the tables of its plan are of several; else "".
-        row_bytes: about how many bytes a row of it is; 0 where ``place`` is "".
-        aggregates: (column, function) where it has one row a key (:mod:`tagframe.joins.aggregates`): ``columns`` are
-            then its keys and these.
+        hidden: columns that can be joined on but are in no result.
+        unprompted: columns that are in results, but that models do not read and that are not written down.
+        place: the kind of the table's engine, if the tables of the plan are in several engines; else "".
+        row_bytes: the size of a row in bytes, roughly; 0 if ``place`` is "".
+        aggregates: (column, function) for a table with one row per key (:mod:`tagframe.joins.aggregates`); ``columns``
+            then has only the keys and these.
     """
 
     id: str
@@ -55,13 +55,13 @@ class PlanTable:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of which it has one row a key, where something is made of its others."""
+        """The key columns of a table with one row per key."""
         made = dict(self.aggregates)
         return tuple(column for column in self.columns if column not in made)
 
     @property
     def withheld(self) -> frozenset[str]:
-        """Columns of which no message shows a cell."""
+        """Columns whose cells no message shows."""
         return frozenset((*self.hidden, *self.unprompted))
 
     def to_json(self) -> dict[str, Any]:
@@ -83,10 +83,10 @@ class JoinStep:
     """One table joined to those before it.
 
     Attributes:
-        table, columns: the table that the step brings in, and its key columns.
-        base, base_columns: the table that it is joined to, and that one's key columns.
-        cardinality: read from ``base`` to ``table``: a "many-to-one" step repeats no row of what is there already.
-        key: the key pair behind it, whichever way round.
+        table, columns: the new table of the step, and its key columns.
+        base, base_columns: the table that it is joined to, and the key columns there.
+        cardinality: from ``base`` to ``table``; a "many-to-one" step repeats no row.
+        key: the key pair of the step, in either direction.
     """
 
     table: str
@@ -106,12 +106,12 @@ class JoinStep:
 
     @property
     def left(self) -> str:
-        """``database.table.column`` on the side that is there already."""
+        """``database.table.column`` on the side joined before."""
         return column_id(self.base, self.base_columns)
 
     @property
     def right(self) -> str:
-        """``database.table.column`` on the side that the step brings in."""
+        """``database.table.column`` on the side of the new table."""
         return column_id(self.table, self.columns)
 
     @property
@@ -121,7 +121,7 @@ class JoinStep:
 
     @property
     def grows(self) -> bool:
-        """Whether it may repeat rows of what is there already."""
+        """Whether it may repeat the rows joined before."""
         return self.cardinality in ("one-to-many", "many-to-many")
 
     @property
@@ -149,17 +149,17 @@ class JoinStep:
 
 
 Order = Mapping[str, Any]
-"""By table id: what ties between tables are settled by. The words of their names, not how a schema prefixes them."""
+"""By table id: a sort key for ties between tables, made from the words of their names without a schema's prefix."""
 
 
 def table_order(tables: Iterable[TableProfile | PlanTable]) -> Order:
-    """What tables are sorted by where nothing else tells them apart."""
+    """The sort key of each table for ties."""
     return {table.id: (table_entity(table.name), table.id) for table in tables}
 
 
 def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> bool:
     if key.signs:
-        return False  # a row may be the nearest of many
+        return False  # a row may be the nearest one of many rows
     if source.aggregates or any(column in source.unique for column in columns):
         return True
     referenced = (key.right_table, key.right_columns) == (source.id, columns)
@@ -174,7 +174,7 @@ def _cardinality(base_is_one: bool, table_is_one: bool) -> Cardinality:
 
 
 def steps_from(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order) -> list[JoinStep]:
-    """The steps from ``start``, those that multiply no rows first, then the surest."""
+    """The steps from ``start``: first those that multiply no rows, then the surest."""
     steps: list[JoinStep] = []
     joined, left = {start}, list(keys)
     while left:
@@ -197,9 +197,9 @@ def steps_from(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTa
 
 
 def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources: Mapping[str, PlanTable]) -> JoinStep:
-    """The step, from the start's own column where that is what its base has been made equal to.
+    """The step, taken from the start table's own column if an earlier step made it equal to the base's column.
 
-    Rows that a table in between lacks are found all the same, as they are by merges of pandas in a row.
+    So a row finds its partner even if a table in between has no row for it, as with successive pandas merges.
     """
     by_step = {earlier.table: earlier for earlier in before}
     base, columns = step.base, step.base_columns

@@ -1,4 +1,4 @@
-"""Which columns are keys: pairs of columns that say the same thing, each with a chance and what speaks for it."""
+"""Keys between tables: pairs of columns with the same meaning, each with a chance and its evidence."""
 
 from tagframe.keys.inference import given_keys, infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair

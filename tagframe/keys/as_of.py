@@ -1,11 +1,12 @@
-"""Rows as of a moment: the nearest one before or after it, or all whose interval holds it.
+"""Rows as of a moment: the nearest one before or after it, or all rows whose interval contains it.
 
-Among the right rows whose equal keys are the left row's, those count that the comparisons allow. One comparison, as
-``left.date >= right.date``, takes of them the nearest: all that stand at the latest date, so that a tie repeats the
-row, which a merge refuses or says. Two, as of ``left.date between right.start and right.end``, take all of them.
+A left row is compared with the right rows that have the same keys. With one comparison, such as
+``left.date >= right.date``, it matches the nearest of the rows that the comparison allows. In a tie it matches all rows
+with that date, so the left row is repeated; a merge refuses this or warns. With two comparisons, such as
+``left.date between right.start and right.end``, it matches all rows that they allow.
 
-Moments are numbers, or dates and times: texts of these in year-month-day order too, zones in UTC. A missing moment
-matches nothing; a missing end of an interval is open.
+Moments are numbers, or dates and times, also as text in year-month-day order; time zones are converted to UTC. A
+missing moment matches nothing; a missing end of an interval is open.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def match_as_of(
     Args:
         left, right: the columns of both sides; all series of a side have one length.
         signs: how each left column is compared with its right one: one or two are not "=".
-        names: of the columns, for messages.
+        names: the names of the columns, for messages.
 
     Raises:
         InvalidArgument: moments that cannot be compared.
@@ -74,7 +75,7 @@ _Found = tuple[Positions, Positions, Positions]
 
 
 def _sorted(codes: Positions, ranks: Positions, width: int) -> tuple[Positions, Positions]:
-    """Rows with a code and a rank, in the order of both, and those as one number."""
+    """The positions of rows with a code and a rank, sorted by both, and the two combined into one number."""
     kept = np.flatnonzero((codes >= 0) & (ranks >= 0))
     joint = codes[kept] * width + ranks[kept]
     order = np.argsort(joint, kind="stable")
@@ -106,7 +107,7 @@ def _holding(
     strict: Sequence[bool],
     most: int,
 ) -> _Found:
-    """The right rows whose moment is within the left row's interval: ``end >= of >= start``."""
+    """The right rows whose moment lies in the left row's interval: ``end >= of >= start``."""
     width = most + 1
     rows, joint = _sorted(theirs, of, width)
     low, high = np.where(start < 0, 0, start), np.where(end < 0, most, end)
@@ -127,7 +128,7 @@ def _within(
     strict: Sequence[bool],
     most: int,
 ) -> _Found:
-    """The right rows whose interval holds the left row's moment: ``start <= at <= end``."""
+    """The right rows whose interval contains the left row's moment: ``start <= at <= end``."""
     width = most + 2
     rows, joint = _sorted(theirs, np.where(start < 0, 0, start + 1), width)  # an open start comes first
     ends = np.where(end[rows] < 0, most + 1, end[rows])
@@ -137,7 +138,7 @@ def _within(
     moment = at[asked]
     index = np.searchsorted(joint, mine[asked] * width + moment + 1, side="left" if strict[0] else "right") - 1
     pairs: list[tuple[Positions, Positions]] = []
-    # From the latest start backwards, as long as some earlier interval still reaches the moment.
+    # Go backwards from the latest start, as long as an earlier interval still reaches the moment.
     while len(asked):
         there = index >= 0
         there[there] = group[index[there]] == mine[asked[there]]
@@ -159,7 +160,7 @@ def _reach(ends: Positions, moments: Positions, is_strict: bool) -> Mask:
 
 
 def _latest_so_far(group: Positions, ends: Positions) -> Positions:
-    """For each interval, the latest end of it and of those before it in its group."""
+    """For each interval, the latest end of itself and the earlier ones in its group."""
     if not len(ends):
         return ends
     width = int(ends.max()) + 1
@@ -171,12 +172,12 @@ def _latest_so_far(group: Positions, ends: Positions) -> Positions:
 
 
 def _ranked(columns: Sequence[tuple[pd.Series, str]]) -> tuple[list[Positions], int]:
-    """Each column's moments as ranks among those of all, -1 where missing; and the highest rank."""
+    """Each column's moments as ranks among the moments of all columns, -1 if missing; and the highest rank."""
     read = [_moments(column, name) for column, name in columns]
     kinds = {kind: name for (_, kind), (_, name) in zip(read, columns, strict=True) if kind}
     if len(kinds) > 1:
         said = " and ".join(f"{name} has {kind}" for kind, name in kinds.items())
-        raise InvalidArgument(f"moments of one kind are compared; {said}")
+        raise InvalidArgument(f"moments must be of the same kind; {said}")
     values = [_comparable([values for values, _ in read], one) for one, _ in read]
     known = [~np.asarray(pd.isna(one), dtype=bool) for one in values]
     filled = [one[there] for one, there in zip(values, known, strict=True) if there.any()]
@@ -190,7 +191,7 @@ def _ranked(columns: Sequence[tuple[pd.Series, str]]) -> tuple[list[Positions], 
 
 
 def _comparable(every: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Of one unit: nanoseconds where all of them have room for it."""
+    """The values in a common unit: nanoseconds if all values fit."""
     if values.dtype.kind != "M":
         return values
     days = [one[~np.isnat(one)].astype("datetime64[us]") for one in every if one.dtype.kind == "M"]
@@ -199,7 +200,7 @@ def _comparable(every: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> 
 
 
 def _moments(column: pd.Series, name: str) -> tuple[npt.NDArray[Any], str]:
-    """The values as numbers or moments, and what they are; "" where there are none."""
+    """The values as numbers or moments, and their kind; "" if there are none."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
         return column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), "times with a zone"
@@ -213,8 +214,8 @@ def _moments(column: pd.Series, name: str) -> tuple[npt.NDArray[Any], str]:
                 if family not in ("date", "integer", "real", "empty")), None)  # fmt: skip
     if odd is not None:
         raise InvalidArgument(
-            f"{name} is compared as a moment, and has values that are neither a number nor a date in year-month-day "
-            "order: read it with pandas.to_datetime first"
+            f"{name} is compared as a moment, but has values that are neither a number nor a date in year-month-day "
+            "order: convert it with pandas.to_datetime first"
         )
     kinds = {family for family in families if family != "empty"}
     if not kinds:
@@ -224,10 +225,10 @@ def _moments(column: pd.Series, name: str) -> tuple[npt.NDArray[Any], str]:
         numbers = np.array([np.nan if form is None else int(form) if whole else float(form) for form in forms])
         return _taken(numbers, codes, np.nan), "numbers"
     if len(kinds) > 1:
-        raise InvalidArgument(f"{name} is compared as a moment, and has numbers beside dates")
+        raise InvalidArgument(f"{name} is compared as a moment, but has both numbers and dates")
     zoned = {form.endswith(_ZONE) for form in forms if form is not None}
     if len(zoned) > 1:
-        raise InvalidArgument(f"{name} is compared as a moment, and has times with a zone beside times without one")
+        raise InvalidArgument(f"{name} is compared as a moment, but has times with a zone and times without one")
     texts = ["NaT" if form is None else form.removesuffix(_ZONE) for form in forms]
     kind = "times with a zone" if zoned == {True} else "times without a zone"
     return _taken(np.array(texts, dtype="datetime64[us]"), codes, np.datetime64("NaT")), kind

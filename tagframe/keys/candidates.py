@@ -1,7 +1,7 @@
-"""Which pairs of columns are worth a look, without looking at all of them.
+"""Candidate pairs of columns, found without comparing all pairs.
 
-A key shows in a name or in values that few columns share. Both are found through indexes, so that the work grows with
-the pairs that have something in common, not with the square of the columns.
+The columns of a key share a name or rare values. Indexes find both, so the work grows with the number of pairs that
+have something in common, not with the square of the number of columns.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tagframe.keys import column_names as names
 from tagframe.keys.key_columns import Column
 
 COMMON = 64
-"""A value that more target columns hold than this tells nothing: it is a small number, a year, a "yes"."""
+"""A value in more target columns than this is no evidence: it is a small number, a year, a "yes"."""
 SHARE = 0.3
-"""Columns that share less of the referencing side's values are no candidates by their values."""
+"""Columns that share less of the referencing side's values are not candidates by values."""
 _CROWD = 50
-"""Columns with a name such as "city" are compared by it where no more tables have it than this."""
+"""Columns with a name such as "city" are compared by name if at most this many tables have it."""
 
 
 class Mentions:
-    """Which tables the name of a column may mean."""
+    """The tables that the name of a column may mean."""
 
     def __init__(self, tables: Sequence[TableProfile]) -> None:
         self._tables = tables
@@ -42,7 +42,7 @@ class Mentions:
                 self._index[key].append(position)
 
     def of(self, column: str) -> list[tuple[int, float]]:
-        """(position of the table, how surely it is meant) for each table that may be."""
+        """(position of the table, how surely it is meant) for each table that may be meant."""
         known = self._known.get(column)
         if known is None:
             known = self._known[column] = list(self._found(column))
@@ -66,11 +66,11 @@ class Mentions:
 def candidate_pairs(
     columns: Sequence[Column], targets: Sequence[int], mentions: Mentions
 ) -> dict[int, npt.NDArray[np.int64]]:
-    """By position of a referencing column: the positions of the columns that it may reference, ascending.
+    """For each referencing column, by position: the positions of the columns that it may reference, ascending.
 
     Args:
         columns: all columns.
-        targets: positions of those that may be referenced.
+        targets: positions of the columns that may be referenced.
         mentions: of the columns' tables.
     """
     found: dict[int, set[int]] = defaultdict(set)
@@ -92,7 +92,7 @@ def _by_name(
         by_words[name.words].append(position)
         if name.entity and name.key_word:
             by_entity[name.entity].append(position)
-    # A crowd of one name has something in common only if few of it can be referenced at all.
+    # If many columns have the same name, the name is evidence only if few of them can be referenced.
     for index in (by_words, by_entity):
         for key, crowd in index.items():
             if len(crowd) > _CROWD:
@@ -114,7 +114,7 @@ def _by_name(
 
 
 def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    # Of a sample it is not known that what is not among its hashes is not in the column.
+    # A sample does not show which values a column lacks.
     known = {position: columns[position].profile.sketch for position in targets}
     sketches = {
         position: sketch for position, sketch in known.items() if sketch and not sketch.sampled and len(sketch.hashes)
@@ -130,7 +130,7 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
     values, starts, lengths = values[rare], starts[rare], lengths[rare]
     if not len(values):
         return
-    # Below a sketch's last hash it is complete; a whole sketch is complete everywhere.
+    # A sketch is complete up to its last hash; a whole sketch is complete everywhere.
     ends = np.full(len(columns), np.iinfo(np.uint64).max, dtype=np.uint64)
     for position, whole in sketches.items():
         if not whole.complete:
@@ -152,7 +152,7 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
 
 
 def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Integers that lie where a dense run does: at the very end of one from 1, or within one of high numbers."""
+    """Columns of integers that match a dense run: near the end of a run from 1, or within a run of high numbers."""
     dense = [position for position in targets if (run := columns[position].run) and run.density > 0.3 and run.low >= 0]
     if not dense:
         return

@@ -1,7 +1,8 @@
-"""Whether a source holds one column's values in another one: asked there, where profiles cannot tell.
+"""Check in the source whether one column's values are in another one, if profiles cannot tell.
 
-The sketch of a sample does not say what is not in a column. So for a pair in doubt some of the referencing column's
-distinct values are looked up in the referenced one: within one source by one statement, between two by sending them.
+The sketch of a sample does not show which values a column lacks. So for a doubtful pair, some distinct values of the
+referencing column are looked up in the referenced one: by one statement within a source, and by sending the values
+between two sources.
 """
 
 from __future__ import annotations
@@ -21,19 +22,16 @@ from tagframe.keys.scoring import Candidate
 from tagframe.keys.terms import KeyWeights, value_terms, weighted_sum
 
 Contains = Callable[[str, str, str, str], Overlap | None]
-"""(table id, column, other table's id, its column) → how much of the first the second holds; None where not known."""
+"""(table id, column, other table's id, its column) → the share of the first that the second holds; None if unknown."""
 
 MOST_VALUES = 1_000
-"""Distinct values of a referencing column that are looked up at most."""
+"""The largest number of distinct values of a referencing column that are looked up."""
 MOST_CHECKS = 50
-"""Pairs that are checked at most, the likeliest ones."""
+"""The largest number of pairs that are checked, the likeliest first."""
 
 
 def contains_in(corpus: Corpus) -> Contains:
-    """Ask the sources of a corpus.
-
-    What is given back raises :class:`~tagframe.errors.ServerGone` where one is gone.
-    """
+    """A function that asks the sources of a corpus; it raises :class:`~tagframe.errors.ServerGone` if one is gone."""
 
     def contains(table: str, column: str, other: str, other_column: str) -> Overlap | None:
         engine, other_engine = corpus.engine(table), corpus.engine(other)
@@ -66,13 +64,13 @@ def _found(
         return None
     share = held / seen
     if kind == "text" and share < SHARE:
-        return None  # they may be written otherwise
+        return None  # the values may be written differently
     smooth = (held + 1) / (seen + 2)
     return Overlap(share, seen, math.sqrt(smooth * (1 - smooth) / seen))
 
 
 def checked(candidates: Sequence[Candidate], contains: Contains, weights: KeyWeights) -> list[Candidate]:
-    """The candidates, those of which values said nothing looked up; without those that are shown to be none."""
+    """The candidates, with values looked up where profiles say nothing; without those that turn out wrong."""
     open_ones = [candidate for candidate in candidates if candidate.contained is None and _is_open(candidate)]
     doubtful = {id(one) for one in sorted(open_ones, key=lambda one: -one.logit)[:MOST_CHECKS]}
     found = []
@@ -88,7 +86,7 @@ def checked(candidates: Sequence[Candidate], contains: Contains, weights: KeyWei
 
 
 def _is_open(candidate: Candidate) -> bool:
-    """Whether the referenced column has values of which only some are known."""
+    """Whether only some values of the referenced column are known."""
     sketch = candidate.right.profile.sketch
     return bool(candidate.right.owner.rows) and (sketch is None or sketch.sampled)
 

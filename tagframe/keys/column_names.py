@@ -1,7 +1,7 @@
-"""What the names of columns and tables say about keys.
+"""Evidence for keys from the names of columns and tables.
 
-A column that references another table tends to carry that table's name as its *head*, the last noun of a compound, and
-often a key word after it: ``home_team_api_id`` is a team, ``lost_in_battle`` a battle, while ``player_x`` is an x.
+A column that references another table often has that table's name as its *head*, the last noun of a compound, with or
+without a key word after it: ``home_team_api_id`` is a team, ``lost_in_battle`` a battle, while ``player_x`` is an x.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ GENERIC = frozenset(
     rank score point points level category label language format version line first last full short long
     other""".split()
 )
-"""Words that name an attribute of many kinds of things; equal names made of them alone say little."""
+"""Words for attributes of many kinds of things; equal names made only of these words are weak evidence."""
 MEASURES = frozenset(
     """amount price cost total count size age sex gender score point rank rating level value status note comment text
     description desc detail email phone url flag first last weight height length width depth distance duration speed
     area volume capacity quantity qty percent percentage share mean average sum balance salary income population
     temperature color colour mode kind style class grade shape material group section season""".split()
 )
-"""Columns so called say something of a row, not which it is."""
+"""Columns with these names describe a row; they do not identify it."""
 _THINGS = frozenset("center centre account element list plan driver owner unit book pool item object rate".split())
-"""What a measure stands before in names of things: a cost centre, a price list."""
+"""Nouns that make a thing of a measure before them: a cost centre, a price list."""
 _SINCE = frozenset("valid effective eff validity".split())
 _BOUNDS = frozenset("from to until thru through since start end begin date on".split())
 _NOW = frozenset("current latest active".split())
@@ -43,15 +43,15 @@ _SAVED_INDEX = frozenset(
     """unnamed index indexid row rowid rownum rownumber rowno rownr idx seq sequence record recordid recordnumber
     recordno obs observation level""".split()
 )
-"""Names of columns that count rows, without what parts them: as frames save their index, and statistics programs."""
+"""Names of columns that number the rows, without separators: a saved index, or a statistics program's row number."""
 PLACES = frozenset("city town village country nation county state province region district continent".split())
-"""A table that has each of these once is about them, whatever it is called."""
+"""A table in which such a column is unique is about these places, whatever its name."""
 _IDENTIFIERS = frozenset(
     """isbn issn ean upc gtin sku ssn vin iban bic swift isin cusip ticker symbol orcid doi pmid iata icao fips iso iso2
     iso3 zip zipcode postcode email login username user hostname domain url ip mac imei passport licence license plate
     serial barcode slug handle callsign uri""".split()
 )
-"""What tells things apart wherever it stands in a table."""
+"""Words for identifiers, wherever the column stands in a table."""
 _PERSON_ROLES = frozenset(
     """manager boss supervisor superior mentor leader head chief spouse partner father mother sibling report
     referrer""".split()
@@ -66,7 +66,7 @@ _PERSONS = frozenset(
     guest patient male female husband wife bride groom father mother man woman""".split()
 )
 _ANYONE = frozenset({"person", "human", "individual", "party"})
-"""Tables of these hold persons of every kind."""
+"""Tables with these names hold persons of every kind."""
 _WORKERS = frozenset({"employee", "staff", "worker", "personnel", "member", "user"})
 _BUYERS = frozenset("buyer purchaser payer shopper".split())
 _CUSTOMERS = frozenset({"customer", "client"})
@@ -74,7 +74,7 @@ _WORKS_AS = _PERSON_ROLES | frozenset(
     """rep representative agent salesperson salesman seller assistant advisor adviser supporter owner editor creator
     author sender receiver recipient approver assignee requester reviewer follower followee""".split()
 )
-"""What workers, members and users are called by what they do."""
+"""Names of workers, members and users by their activity."""
 _TRAILING_ROLES = frozenset(
     """home away winner loser source src dest destination origin target from to sender receiver buyer seller in out
     first second one two a b""".split()
@@ -88,14 +88,14 @@ _IRREGULAR = {
     "statuses": "status",
 }  # fmt: skip
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
-"""What makes an address no address: those are not rows of a table of addresses."""
+"""Words that change the meaning of "address": such columns do not refer to a table of addresses."""
 _JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code|no|num)\Z")
 _NOT_JOINED = frozenset(
     """paid unpaid valid invalid grid hybrid android avoid solid liquid fluid rapid humid madrid monkey turkey whiskey
     hockey jockey donkey barcode zipcode postcode said laid void skid avid arid amid fluid squid druid
     paid raid maid braid casino piano volcano latino domino techno""".split()
 )
-"""Words that end like a key word and have none."""
+"""Words that only look as if they end in a key word."""
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
 _LINK_PREFIX = frozenset({"link", "linked", "to", "ref", "fk", "the", "a", "of", "in", "by", "for"})
 _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
@@ -136,7 +136,7 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def common_prefix(columns: Sequence[str]) -> str:
-    """A short prefix that every column of a table has; it tells the table, not the column. "" where there is none.
+    """A short prefix that every column of a table has; it stands for the table, not the column. "" if there is none.
 
     >>> common_prefix(["l_orderkey", "l_partkey", "l_tax"])
     'l_'
@@ -150,7 +150,7 @@ def common_prefix(columns: Sequence[str]) -> str:
 
 @lru_cache(maxsize=65536)
 def is_plural(name: str) -> bool:
-    """Whether the last word of the name is one."""
+    """Whether the last word of the name is a plural."""
     return any(singular(word) != word for word in identifier_words(name)[-1:])
 
 
@@ -160,8 +160,8 @@ class Name:
 
     Attributes:
         words: all of them, without a trailing ordinal.
-        entity: what it is about: ``words`` without key words at the end and linking words at the start.
-        key_word: 1.0 where it ends in a strong key word ("id"), 0.5 for a weak one ("number"), else 0.
+        entity: the thing that it is about: ``words`` without key words at the end and linking words at the start.
+        key_word: 1.0 if it ends in a strong key word ("id"), 0.5 for a weak one ("number"), else 0.
         generic: whether the entity is empty or made of words such as "name" and "date" only.
     """
 
@@ -185,7 +185,7 @@ def column_name(name: str) -> Name:
         parts.insert(0, parts.pop())
     if len(parts) > 1 and parts[-1] == "is":
         parts.pop()  # "genre_is"
-    # "A10" is no tenth A: an ordinal follows a word.
+    # "A10" is not the tenth A: an ordinal follows a word.
     while len(parts) > 1 and parts[-1].isdigit() and len(parts[-2]) > 1:
         parts.pop()
     short = _SHORT_KEY.match(parts[-1]) if parts and parts[-1] not in KEY_WORDS | _NOT_JOINED else None
@@ -209,12 +209,12 @@ def column_name(name: str) -> Name:
 
 @lru_cache(maxsize=65536)
 def table_entity(name: str) -> tuple[str, ...]:
-    """What a row of the table is, in words.
+    """The thing that a row of the table is, in words.
 
     >>> table_entity("Ref_Template_Types"), table_entity("car_makers"), table_entity("data")
     (('template', 'type'), ('car', 'maker'), ('data',))
     """
-    # "t_customer", "a_team": one letter before the name is a schema's habit.
+    # "t_customer", "a_team": some schemas put one letter before every name.
     parts = words(name[2:] if len(name) > 3 and name[1] == "_" and name[0].isalpha() else name)
     kept = tuple(word for word in parts if word not in _TABLE_WORDS and not word.isdigit())
     return kept or parts
@@ -263,7 +263,7 @@ def about(column: str, table: str) -> float:
 
 
 def is_a(column: str, table: str) -> bool:
-    """Whether the column says what some of the table's persons are.
+    """Whether the column names a kind of the persons in the table.
 
     >>> is_a("student_id", "people"), is_a("team_id", "people"), is_a("student_id", "students")
     (True, False, False)
@@ -272,7 +272,7 @@ def is_a(column: str, table: str) -> bool:
 
 
 def heads(entity: tuple[str, ...]) -> list[str]:
-    """The last words that tables may have which a column about ``entity`` means.
+    """The possible last words of the names of tables that a column about ``entity`` may mean.
 
     >>> heads(("home", "team")), heads(("member", "in", "charge")), heads(("groom",))
     (['team'], ['charge', 'member'], ['groom', 'human', 'individual', 'party', 'person'])
@@ -289,12 +289,12 @@ def heads(entity: tuple[str, ...]) -> list[str]:
 
 
 def _cut(entity: tuple[str, ...]) -> int:
-    """Where the first preposition stands in the entity; 0 where none does."""
+    """The position of the first preposition in the entity; 0 if there is none."""
     return next((position for position, word in enumerate(entity) if position and word in _PREPOSITIONS), 0)
 
 
 def _is_short_for(short: str, word: str) -> bool:
-    """Whether the letters are some of the word's, in their order, from its first one on, and two fewer at least.
+    """Whether the letters are an abbreviation: a subsequence of the word with its first letter, at least two shorter.
 
     >>> _is_short_for("ap", "airport"), _is_short_for("dept", "department"), _is_short_for("port", "airport")
     (True, True, False)
@@ -306,14 +306,14 @@ def _is_short_for(short: str, word: str) -> bool:
 
 
 def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
-    """Whether each is a word or short for it, with the first letters of all: ("dept", "str") for a department store."""
+    """Whether each is a word or its abbreviation, in order: ("dept", "str") for a department store."""
     return 1 < len(short) == len(words) and all(
         one == other or (len(one) > 1 and _is_short_for(one, other)) for one, other in zip(short, words, strict=True)
     )
 
 
 def bones(word: str) -> str:
-    """The first consonants of a word, which its abbreviations keep.
+    """The first consonants of a word; abbreviations usually keep them.
 
     >>> bones("customer"), bones("cstmr"), bones("address")
     ('cst', 'cst', 'add')
@@ -332,20 +332,20 @@ def own(column: str, table: str) -> float:
     if not name.entity:
         return 1.0
     direct = about(column, table)
-    # Who gave the number may stand between the thing and the key word.
+    # The issuer of the number may stand between the thing and the key word.
     issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
     short = name.key_word == 1.0 and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
     return max(direct if direct not in (0.9, 0.5, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
 
 
 def _stands_for(short: str, thing: tuple[str, ...]) -> bool:
-    """Whether the letters are short for a word of the table's name, or the initials of all."""
+    """Whether the letters abbreviate a word of the table's name, or are the initials of all its words."""
     return _is_short_for(short, thing[-1]) or short == "".join(word[0] for word in thing)
 
 
 @lru_cache(maxsize=65536)
 def calls(column: str, table: str) -> bool:
-    """Whether the column holds what the rows of its own table are called.
+    """Whether the column holds the names of the rows of its own table.
 
     >>> calls("model_name", "chip_model"), calls("g_name", "genre"), calls("name", "team"), calls("coach_name", "team")
     (True, True, True, False)
@@ -361,8 +361,8 @@ class NameMatch:
     """How well the name of a referencing column fits its target.
 
     Attributes:
-        score: in [0, 1]; 1 where the names alone would convince a reader.
-        rule: why, a short phrase.
+        score: in [0, 1]; 1 if the names alone would convince a reader.
+        rule: the reason, a short phrase.
         kind: "same": the target column's own name; "role": that name with a role before it; "thing": the name of the
             target's table; "none".
         direct: whether it points to the target column itself, not only to its table.
@@ -423,12 +423,12 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
         options.append(NameMatch(0.35, f"{shown} is one of {other_table}, by {other_column}", "thing"))
     if name.words[-1:] and name.words[-1] in _TITLES and calls(other_column, other_table):
         named = 0.8 * about("_".join(name.words[:-1]), other_table)
-        options.append(NameMatch(named, f"{shown} is what {other_table} are called", "thing", direct=True))
+        options.append(NameMatch(named, f"{shown} is the name of {other_table}", "thing", direct=True))
     return max(options, key=lambda option: option.score)
 
 
 def _hints_at(entity: tuple[str, ...], table: str) -> bool:
-    """Whether the words are short for what the table holds, or say what somebody in it does: "dept", "assignee"."""
+    """Whether the words abbreviate the table's thing, or are a role of its persons: "dept", "assignee"."""
     thing = table_entity(table)
     if len(entity) == 1 and len(entity[0]) > 2 and _is_short_for(entity[0], thing[-1]):
         return True
@@ -444,7 +444,7 @@ def _is_role_of_word(words: tuple[str, ...], other: str) -> bool:
 
 
 def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
-    """A reference to a row of the same table says which: the manager, the parent."""
+    """A match within one table: the name says which other row is meant, for example the manager or the parent."""
     if not other.key_word:
         return NO_MATCH
     thing = table_entity(table)
@@ -452,17 +452,17 @@ def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
     rest = tuple(word for word in name.entity if word not in roles and word not in _LINK_PREFIX)
     plural = not name.key_word and is_plural(column) and "to" not in name.words
     if roles and not plural and (not rest or _ends(thing, rest) or rest == other.entity):
-        # Employees have managers that are employees; a department's manager is no department.
+        # The manager of an employee is an employee; the manager of a department is not a department.
         alike = bool(set(thing) & _PERSONS) or not set(roles) <= _PERSON_ROLES
         score = (0.9 if alike else 0.6) - (0.0 if name.key_word else 0.2)
-        return NameMatch(score, f"{column} is another row of the same table", "role")
+        return NameMatch(score, f"{column} refers to another row of the same table", "role")
     if name.key_word and other.entity and len(name.entity) > len(other.entity) and _ends(name.entity, other.entity):
         return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
     return NO_MATCH
 
 
 def is_measure(column: str) -> bool:
-    """Whether the column says how much or of what kind something is, not which.
+    """Whether the column is an amount or a kind, not an identifier.
 
     >>> is_measure("exam_score"), is_measure("score_id"), is_measure("town")
     (True, False, False)
@@ -474,7 +474,7 @@ def is_measure(column: str) -> bool:
 
 
 def is_attribute(column: str) -> bool:
-    """Whether many kinds of things have what the column's name says, so that tables share it by accident.
+    """Whether the column's name is an attribute of many kinds of things, so that tables share it by accident.
 
     >>> is_attribute("length"), is_attribute("first_name"), is_attribute("isbn"), is_attribute("country")
     (True, True, False, False)
@@ -484,7 +484,7 @@ def is_attribute(column: str) -> bool:
 
 
 def is_saved_index(column: str) -> bool:
-    """Whether the column is called as the index of a frame is where it is saved, or the number of a row.
+    """Whether the column has the name of a saved frame index, or of a row number.
 
     >>> is_saved_index("Unnamed: 0"), is_saved_index("row_id"), is_saved_index("order_id")
     (True, True, False)
@@ -493,7 +493,7 @@ def is_saved_index(column: str) -> bool:
 
 
 def version_column(column: str) -> Literal["start", "end", "number", "current"] | None:
-    """What the column says of a version of a row: when it began or ended, which it is, whether it is today's.
+    """The column's part in a versioned row: start, end or number of the version, or whether it is current.
 
     >>> [version_column(name) for name in ("valid_from", "ValidTo", "version_no", "is_current", "date")]
     ['start', 'end', 'number', 'current', None]
@@ -513,12 +513,12 @@ def version_column(column: str) -> Literal["start", "end", "number", "current"] 
 
 
 def is_identifier(column: str) -> bool:
-    """Whether the column's name ends in a word for what tells things apart: an ISBN, a login."""
+    """Whether the column's name ends in a word for an identifier: an ISBN, a login."""
     return column_name(column).words[-1:] != () and column_name(column).words[-1] in _IDENTIFIERS
 
 
 def mean_unlike(column: str, other: str) -> bool:
-    """Whether both columns number something, and not the same.
+    """Whether the two columns number different things.
 
     >>> mean_unlike("bakery_id", "lecture_id"), mean_unlike("owner_id", "id"), mean_unlike("student_id", "person_id")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Pairs of columns compete: a column references one other as a rule; the likeliest key of a table without one gains."""
+"""Competition between pairs: a column usually references one other; the likeliest key of an unlinked table gains."""
 
 from __future__ import annotations
 
@@ -12,34 +12,33 @@ from tagframe.keys.terms import FAINT_NAME
 
 _TELLING = 5.0
 _AT_MOST = -0.2
-"""The likeliest pair of a table that nothing links becomes likelier than not only where its values are so telling, as
-log likelihood ratio: two tables that have nothing to do with each other have a likeliest pair, too, and most ids are
-contained in others by accident."""
+"""The evidence of values (log likelihood ratio) that lifts the likeliest pair of an unlinked table above 50%. Unrelated
+tables have a likeliest pair, too, and most ids are contained in others by accident."""
 _SAID = 0.55
-"""Names that fit so well need no telling values: it is enough that all are found."""
+"""If names fit this well, the values need no evidence of their own: it is enough that all are found."""
 _NEARLY = -1.5
-"""References by name that are so likely speak for each other: all of them may be short of a little."""
+"""References by name that are this likely support each other, even if each lacks a little evidence."""
 _WHOLE = 0.95
 _MANY = 10
-"""Values of a column whose name says nothing from which on they speak for themselves."""
+"""With at least this many values, a column is judged by its values although its name says nothing."""
 _SURROGATE = "sk"
-"""The word that says of a column that it is a surrogate key."""
+"""The word that marks a column as a surrogate key."""
 _OWN = 0.55
-"""A column's name is that of its own table's key from here on."""
+"""From this score on, a column's name is that of its own table's key."""
 _AS_LIKELY = 4.0
-"""Two columns of a table, one of which counts its rows, are both possible where their log odds differ by less."""
+"""If one of two columns numbers the rows of their table, both are possible if their log odds differ by less."""
 _HARDLY = 0.05
-"""What hardly less of the left's values are contained is no less contained."""
+"""Differences below this in the contained share of the left's values do not count."""
 _CLEAR = 1.0
-"""Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
+"""The likeliest pair of an unlinked table is raised if no other table's pair comes this near in log odds."""
 
 
 def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Candidate]:
-    """Let pairs compete: a column references one other as a rule, and the one that others reference already.
+    """Let pairs compete: a column usually references one other column, and prefers one that others reference.
 
     Args:
         candidates: all of them.
-        across: they are between databases, of which most have nothing to do with each other.
+        across: whether they are between databases, most of which are unrelated.
     """
     _prefer_referenced(candidates)
     _doubt_second_names(candidates)
@@ -65,11 +64,11 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
 
 
 def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
-    """A table that counts its rows beside the key that others have: these refer to the column of their own name.
+    """If a table has a surrogate key beside the key that others use, the others refer to the column with their name.
 
-    It is to hold what they hold. That it repeats is no reason against it: it may be one of several columns of a key, or
-    a key of which there are versions, and a join that repeats rows is said or refused, where a wrong one is not. Where
-    no name tells, either may be meant, unless one says of itself that it is a surrogate.
+    That column must hold their values. It may repeat: it can be one of several columns of a key, or the key of a table
+    with versions. A join that repeats rows is reported or refused, while a wrong join would stay unnoticed. If no name
+    decides, either column may be meant, unless one is called a surrogate.
     """
     between: dict[tuple[tuple[str, str], str], list[Candidate]] = defaultdict(list)
     known: set[tuple[str, str]] = set()
@@ -78,7 +77,7 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
         if candidate.right.is_versioned and _points_to(candidate) and _is_whole_of_left(candidate):
             known.add((candidate.left.owner.id, candidate.right.owner.id))
     for group in between.values():
-        # Rows may be gone on either side: what a column that counts rows holds of them is no more than chance.
+        # Rows may be missing on either side: what a row number contains of them is only chance.
         met = max((c.contained.share for c in group if c.contained and c.right.is_counted), default=1.0)
         least = min(_WHOLE, met - _HARDLY)
         whole = [c for c in group if c.contained is None or c.contained.share >= least]
@@ -88,14 +87,14 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
         wrong = counted if named or versions else [c for c in counted if _is_surrogate_of_others(c)]
         keys = named or versions or [c for c in whole if _may_be_the_key(c) and c not in wrong]
         if not keys:
-            # Another column holds what the versions are of.
+            # Another column holds the versioned key.
             wrong += [c for c in counted if (c.left.owner.id, c.right.owner.id) in known and not c.match.direct]
             for candidate in wrong:
                 candidate.logit = min(candidate.logit, 0.0) - 2.0
         if not counted or not keys:
             continue
         keys.sort(key=lambda candidate: -candidate.logit)
-        # Where nothing is wrong by name the likeliest stays so, and the next is raised beside it.
+        # If no name is wrong, the likeliest pair stays first, and the next one is raised beside it.
         best = keys[0] if wrong or len(keys) == 1 else keys[1]
         best.logit = max(best.logit, *(candidate.logit for candidate in counted))
         for candidate in wrong:
@@ -103,25 +102,25 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
 
 
 def _points_to(candidate: Candidate) -> bool:
-    """Whether the left column's name ends in the right one's: it is called as that is, or a role of it."""
+    """Whether the left column's name ends in the right one's: it is the same name, or a role of it."""
     left, right = candidate.left.name, candidate.right.name
     return bool(left.entity and right.entity) and left.words[-len(right.words) :] == right.words
 
 
 def _may_be_the_key(candidate: Candidate) -> bool:
-    """Whether the right column is what others know the rows of its table by, if it is not the one that counts them."""
+    """Whether others may refer to the right column, which is not the one that numbers the rows of its table."""
     right = candidate.right
     if candidate.contained is None:
         return False
     if right.name.key_word and right.own >= _OWN:
         return True
-    # What stands first beside the count is no measure, whatever it is called.
+    # The first column beside the row number is not a measure, whatever its name.
     says_which = right.profile.position <= 1 or not names.is_measure(right.spelt)
     return right.unique == 1.0 and right.profile.family == "integer" and says_which
 
 
 def _is_surrogate_of_others(candidate: Candidate) -> bool:
-    """Whether the right column says that it is a surrogate key, and the left one not that it holds such."""
+    """Whether the name marks the right column as a surrogate key, but not the left one as a reference to one."""
     return _SURROGATE in candidate.right.name.words and _SURROGATE not in candidate.left.name.words
 
 
@@ -130,7 +129,7 @@ def _is_whole_of_left(candidate: Candidate) -> bool:
 
 
 def _is_rival(other: Candidate, best: Candidate) -> bool:
-    """Whether a column may as well refer to another one of the same table, where one of the two counts the rows."""
+    """Whether a column may also refer to another column of the same table, if one of the two numbers the rows."""
     return (
         other.right.owner.id == best.right.owner.id
         and other.logit > max(0.0, best.logit - _AS_LIKELY)
@@ -142,27 +141,27 @@ def _is_rival(other: Candidate, best: Candidate) -> bool:
 
 
 def _reads(candidate: Candidate) -> tuple[bool, float]:
-    """Which way round a pair is read: what hardly repeats is referenced, though some values of the others dangle."""
+    """The direction of a pair: the column that hardly repeats is referenced, even if some values dangle."""
     return candidate.logit > 0 and candidate.right.may_be_target, candidate.logit
 
 
 def _prefer_referenced(candidates: Iterable[Candidate]) -> None:
-    """A column that others plainly reference is likelier to be referenced by those that could mean several."""
+    """Raise pairs to columns that others clearly reference, for columns that could mean several."""
     referenced: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for candidate in candidates:
         if candidate.logit > _NEARLY and candidate.match.direct:
             referenced[candidate.right.key].add(candidate.left.key)
     for candidate in candidates:
-        numbers_rows = candidate.left.is_surrogate and not candidate.left.name.entity  # what "id" is in every table
+        numbers_rows = candidate.left.is_surrogate and not candidate.left.name.entity  # such as "id" in every table
         if candidate.match.score and not numbers_rows:
             candidate.popular = len(referenced[candidate.right.key] - {candidate.left.key})
             candidate.logit += 1.2 * math.log1p(candidate.popular)
 
 
 def _doubt_second_names(candidates: Iterable[Candidate]) -> None:
-    """``trans.account`` beside ``trans.account_id``: a second column that names the same thing needs a role.
+    """Lower a second column for the same thing without a role: ``trans.account`` beside ``trans.account_id``.
 
-    So does the number of the table's own rows beside it: ``player.player_id`` beside ``player.person_id``.
+    The same holds for the number of the table's own rows: ``player.player_id`` beside ``player.person_id``.
     """
     keyed = {
         (c.left.owner.id, c.right.key, c.left.name.entity) for c in candidates if c.left.name.key_word and c.match.score
@@ -177,9 +176,9 @@ def _doubt_second_names(candidates: Iterable[Candidate]) -> None:
 
 
 def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
-    """A table that nothing links, with the very ids of another: one record in two halves, as with cars and their data.
+    """Link an unlinked table to one with exactly the same ids: one record in two halves, such as cars and their data.
 
-    That two unrelated tables count up to the same number has a chance of about one in that number.
+    The chance that two unrelated tables count up to the same number n is about 1 / n.
     """
     linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
     for candidate in candidates:
@@ -199,9 +198,9 @@ def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
 
 
 def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
-    """Tables of a database are linked, as a rule: the likeliest pair of one that nothing links gains by it.
+    """Raise the likeliest pair of a table without links: tables of a database are usually linked.
 
-    Two columns that number the rows of their own tables are no such pair, unless a name says so.
+    A pair of columns that both number the rows of their own tables is not raised, unless a name says so.
     """
     linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
     of_table: dict[str, list[Candidate]] = defaultdict(list)
@@ -217,7 +216,7 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
             c.logit for c in group if {c.left.owner.id, c.right.owner.id} != {best.left.owner.id, best.right.owner.id}
         ]
         if best.logit - max(rivals, default=-99.0) >= _CLEAR:
-            # Two roles of one thing ("f1", "f2" of "follows") are as likely.
+            # Two roles of one thing ("f1", "f2" of "follows") are equally likely.
             near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
@@ -227,7 +226,7 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
 
 
 def _may_be_opaque(candidate: Candidate) -> bool:
-    """Whether the names at least say nothing against the pair: that it is a number of something, or of other things."""
+    """Whether the names are at least no evidence against the pair: an amount, or a number of other things."""
     left, right = candidate.left, candidate.right
     if _is_surrogate_of_others(candidate):
         return False
@@ -245,6 +244,6 @@ def _may_be_opaque(candidate: Candidate) -> bool:
 
 
 def _is_whole(candidate: Candidate) -> bool:
-    # The number of a table's own rows is another's where it is called so: that of supplier addresses among addresses.
+    # The row number of a table may refer to another table if its name fits: supplier addresses among addresses.
     is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID
     return bool(candidate.contained and candidate.right.unique == 1.0 and is_other and _is_whole_of_left(candidate))

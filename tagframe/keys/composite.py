@@ -1,9 +1,9 @@
-"""Composite keys: several columns that only together tell the rows of a table apart.
+"""Composite keys: several columns that identify the rows of a table only together.
 
-JAR leaves them to future work. A pair of tables is looked at where they share two column names or more. Whether the
-columns together are unique in one table, and contained from the other, only the rows can tell: with them, panels are
-found that no key word names, such as (country, year) and (ticker, date). Without them a composite key is proposed where
-one of the columns has a key word and the referenced table has no other key; it scores lower.
+JAR leaves them to future work. Two tables are compared if they share at least two column names. Only the rows show
+whether the columns together are unique in one table and contain the other's values. With the rows, panels without a key
+word are found, such as (country, year) and (ticker, date). Without the rows, a composite key is proposed if one of its
+columns has a key word and the referenced table has no other key; it scores lower.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from tagframe.keys.matching import hashable, match_rows
 from tagframe.keys.terms import CALENDAR
 
 VERIFIED, PROPOSED = 0.95, 0.6
-"""Scores of composite keys that the rows confirm, and of those that they were not asked about."""
+"""The scores of composite keys that the rows confirm, and of those that were not checked against the rows."""
 
 Read = Callable[[str, Sequence[str]], pd.DataFrame]
 """Reads columns of a table, by the table's id."""
 
 _MOST_COLUMNS = 3
 MOST_ROWS = 2_000_000
-"""Of a table with more the rows are not asked."""
+"""Tables with more rows are not checked."""
 _CROWD = 30
 CONTAINED = 0.9
-"""The share of the rows that a composite key finds at least."""
+"""The smallest share of rows for which a composite key finds a partner."""
 _FEWEST_ROWS = 8
-"""In fewer rows columns are unique together by accident."""
+"""With fewer rows, columns are unique together by accident."""
 _MOST_NULLS = 0.2
-"""A column of which more is missing is no part of a key; rows in which one is missing match nothing."""
+"""A column with a larger share of missing values is not part of a key; rows with a missing value match nothing."""
 _FEWEST_OF_PANEL = 4
-"""Things by day or year, as (country, year): few rows tell, where one column says what and one when."""
+"""A panel of things by day or year, such as (country, year), needs fewer rows."""
 
 
 class _Shared(NamedTuple):
@@ -56,9 +56,9 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
 
     Args:
         columns: of the tables of one database.
-        known: key pairs of single columns; tables that these link directly are left alone, unless the referenced column
-            is not unique, or lacks values: it may be part of a key.
-        read: the rows, where the proposals are to be checked against them.
+        known: key pairs of single columns. Tables that these link directly are skipped, unless the referenced column is
+            not unique, or lacks values: it may be part of a key.
+        read: reads the rows to check the proposals against; None for no check.
     """
     linked = {(pair.left_table, pair.right_table) for pair in known if _suffices(pair)}
     linked |= {(right, left) for left, right in linked}
@@ -69,7 +69,7 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
             are_few = max(left.rows or 0, right.rows or 0) <= MOST_ROWS
             found = _first_key(shared, read if are_few else None)
             other = best.get(frozenset((left.id, right.id)))
-            # Of two tables with one key the one whose rows are all found references the other.
+            # If two tables have the same key, the one whose rows are all found references the other.
             if found is not None and (
                 other is None or (found.evidence.contained or 0.0) > (other.evidence.contained or 0.0)
             ):
@@ -87,7 +87,7 @@ def _is_named_key(column: Column) -> bool:
 
 
 def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[_Shared]]:
-    """For each two tables that share enough names, both ways round: the columns of one name.
+    """For each two tables that share enough names, in both directions: the columns with the same name.
 
     Args:
         columns: of all tables.
@@ -157,13 +157,13 @@ def _proposed(chosen: Sequence[_Shared]) -> KeyPair | None:
     table = chosen[0].right.owner
     if any(pair.left.profile.sketch is None or pair.right.profile.sketch is None for pair in chosen):
         return None
-    # What is unique and no key word says so (a date, an amount) is unique by accident.
+    # A column without a key word (a date, an amount) is unique by accident.
     has_other_key = any(
         column.rows and column.distinct == column.rows - (column.nulls or 0) and not column.nulls
         for column in table.columns
         if column_name(column.name).key_word or calls(column.name, table.name)
     )
-    # The key of a table stands first in it; anything else would be a guess.
+    # The key of a table is its first column; anything else would be a guess.
     leading = {column.name for column in table.columns[: len(chosen)]}
     if has_other_key or leading != {pair.right.profile.name for pair in chosen}:
         return None

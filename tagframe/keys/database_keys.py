@@ -1,4 +1,4 @@
-"""The key pairs of a database: inferred by whoever asks first, kept in the corpus' catalogue until a table changes."""
+"""The key pairs of a database: inferred at first use, and kept in the corpus' catalogue until a table changes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class DatabaseKeys:
 
     Args:
         tables: all of them, sorted by id.
-        declared: whether keys that the source declares are taken.
-        facts: where they are kept.
+        declared: whether the keys that the source declares are used.
+        facts: the store of the pairs.
     """
 
     def __init__(self, tables: tuple[TableProfile, ...], declared: bool, facts: FactStore) -> None:
@@ -33,12 +33,12 @@ class DatabaseKeys:
 
     @once
     def state(self) -> str:
-        """What the pairs follow from: the tables, what is told of them, and the code that infers keys."""
+        """The state that the pairs depend on: the tables, the facts told about them, and the code that infers keys."""
         return self._facts.state(self._tables, code_of_keys(), str(self._declared))
 
     @once
     def inferred(self) -> tuple[list[KeyPair], list[KeyPair]]:
-        """Pairs of single columns, and the composite ones that names propose: no row was read for them."""
+        """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
         kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is None:
             tables = sketches_at_hand(self._tables)
@@ -50,15 +50,15 @@ class DatabaseKeys:
 
     @once
     def pairs(self) -> list[KeyPair]:
-        """All of them, and those that are declared or given, best first."""
+        """All inferred, declared and given pairs, best first."""
         return with_told(with_composites(*self.inferred), self._tables, declared=self._declared)
 
     def columns(self, least: float, kept: str | None = None) -> set[tuple[str, str]]:
-        """Table id and name of the columns of pairs that link tables.
+        """Table id and name of the columns in pairs that link tables.
 
         Args:
-            least: the share of all evidence from which on a pair does.
-            kept: what the catalogue has of them, where that was read already.
+            least: the smallest share of all evidence of such a pair.
+            kept: their text in the catalogue, if it was read already.
         """
         with suppress(ValueError, TypeError):  # it is damaged
             if kept is not None:
@@ -88,14 +88,14 @@ _lock = threading.Lock()
 
 
 def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: FactStore) -> DatabaseKeys:
-    """Corpora that share a database share its key pairs: a subset, a corpus with an anchor beside it, a copy."""
+    """The key pairs of a database, shared by its corpora: a subset, a corpus with an added anchor, a copy."""
     with _lock:
         return _known.setdefault((tables, declared), DatabaseKeys(tables, declared, facts))
 
 
 @functools.cache
 def code_of_keys() -> str:
-    """Changes with the code that infers keys: what another version inferred is inferred again."""
+    """A digest of the code that infers keys: the results of another version are inferred again."""
     found = [*sorted(resources.files("tagframe.keys").iterdir(), key=lambda file: file.name)]
     found.append(resources.files("tagframe.corpus") / "profiler.py")
     data = [file.read_bytes() for file in found if file.is_file()]

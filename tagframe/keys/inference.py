@@ -1,9 +1,9 @@
 """Foreign keys between tables, from data and names.
 
-Neither suffices alone: most ids are 1 … n, so that data without names recalls a fifth of the keys, and names without
-data miss every column that is called by its role. Each candidate pair of columns gets a log-odds score from both
-(:mod:`~tagframe.keys.containment`, :mod:`~tagframe.keys.column_names`); then the pairs compete, since a column
-references one table as a rule, and a table is referenced by one column as a rule.
+Neither is enough alone. Most ids are 1 … n, so data without names recalls a fifth of the keys; names without data miss
+every column that is named after its role. Each candidate pair of columns gets a log-odds score from both
+(:mod:`~tagframe.keys.containment`, :mod:`~tagframe.keys.column_names`). Then the pairs compete: a column usually
+references one table, and a table is usually referenced by one column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import InvalidArgument
+from tagframe.errors import InvalidArgument, counted
 from tagframe.keys.candidates import Mentions
 from tagframe.keys.checking import Contains, checked
 from tagframe.keys.column_names import Similarity
@@ -28,24 +28,24 @@ from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
 
 ACCEPTED = 0.5
-"""Key pairs that score below are not returned unless asked for."""
+"""Key pairs with a lower score are returned only on request."""
 LARGE = 500
-"""Tables from which only pairs are looked for that may well be keys.
+"""From this many tables on, only likely pairs are searched.
 
-Among a few hundred tables faint pairs help to connect what nothing else does; among thousands they are accidents, and
-every column would be a candidate for every other."""
+Among a few hundred tables, faint pairs help to connect tables that nothing else connects. Among thousands they are
+accidents, and every column would be a candidate for every other."""
 _WIDE = 5_000
-"""Columns from which a database is large, however few its tables."""
+"""From this many columns on, a database is large, even with few tables."""
 MANY = 800
-"""Columns from which the very faintest pairs are left out: of fifty tables there are ten thousand, one in a thousand of
-them a key, and a question would read them all."""
+"""From this many columns on, the faintest pairs are left out: fifty tables have ten thousand of them, one in a thousand
+is a key, and every question would read them all."""
 _FAINT, FAINTER, _FAINTEST = 0.2, 0.005, 1e-4
-"""The least score of a pair in a large database, in one of many columns, and in any."""
+"""The smallest score of a pair in a large database, in one with many columns, and in any other."""
 
 
 def least_score(tables: Sequence[TableProfile]) -> float:
-    """Pairs of these tables are not looked for that score less. How deep a look goes hangs on how many they are alone,
-    so that whoever asks for fewer pairs is given the same ones."""
+    """The smallest score of the pairs that are searched. It depends only on the number of tables and columns, so a
+    caller that asks for fewer pairs gets the same ones."""
     columns = sum(len(table.columns) for table in tables)
     if len(tables) > LARGE or columns > _WIDE:
         return _FAINT
@@ -66,7 +66,7 @@ def _reason(candidate: Candidate) -> str:
     if candidate.similarity is not None and candidate.similarity >= 0.5:
         parts.append(f"names alike in meaning ({candidate.similarity:.2f})")
     if candidate.popular:
-        parts.append(f"{candidate.popular} more reference it")
+        parts.append(f"{counted(candidate.popular, 'more column references', 'more columns reference')} it")
     return ", ".join(parts)
 
 
@@ -96,7 +96,7 @@ def _key_pair(candidate: Candidate, surest: float) -> KeyPair:
 
 
 def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -> list[Candidate]:
-    """The candidates without those between tables of one shape, whose rows are of one kind but not the same."""
+    """The candidates without those between tables of the same columns: their rows are of one kind but not the same."""
     shape = {table: number for number, group in enumerate(infer_unions(tables)) for table in group.tables}
     return [
         candidate
@@ -107,7 +107,7 @@ def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -
 
 
 def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> list[KeyPair]:
-    """Both, without those of the single ones that are part of a composite of the same tables, and no key themselves."""
+    """Both, without single pairs that are part of a composite one of the same tables and not a key themselves."""
     parts = {
         frozenset(((key.left_table, mine), (key.right_table, theirs)))
         for key in composite
@@ -138,9 +138,9 @@ def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
 _TOLD = (
     Evidence(origin="declared", name=1.0, reason="declared by the source"),
     Evidence(origin="given", name=1.0, reason="given by the user"),
-    _RAN := Evidence(origin="given", name=1.0, reason="joined so by statements that were run"),
+    _RAN := Evidence(origin="given", name=1.0, reason="joined this way by past statements"),
 )
-_NEVER = ", never joined so by statements that were run"
+_NEVER = ", never joined this way by past statements"
 
 
 def _never_run(pair: KeyPair) -> KeyPair:
@@ -149,13 +149,13 @@ def _never_run(pair: KeyPair) -> KeyPair:
 
 
 def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The keys that the user gave, and has not forbidden since; ``infer_key_pairs`` has those of its tables too."""
+    """The keys that the user gave and did not forbid later; ``infer_key_pairs`` includes those of its tables."""
     forbidden = _forbidden(tables)
     return [pair for pair in _declared(tables, given=True) if pair not in forbidden]
 
 
 def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:
-    """What the user says is no key, both ways round."""
+    """The pairs that the user declared not to be keys, in both directions."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
     sides = [_sides(table, key, by_name) for table in tables for key in table.forbidden_keys]
     pairs = [KeyPair(*ends) for ends in sides if ends is not None]
@@ -165,7 +165,7 @@ def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:
 def _sides(
     table: TableProfile, key: ForeignKey, by_name: Mapping[tuple[str, str], TableProfile]
 ) -> tuple[str, tuple[str, ...], str, tuple[str, ...]] | None:
-    """Table id and columns of both sides as the profiles spell them; None where one of them is not there."""
+    """Table id and columns of both sides in the profiles' spelling; None if one of them is missing."""
     other = by_name.get((key.other_database or table.database, key.other_table.casefold()))
     if other is None or len(key.columns) != len(key.other_columns):
         return None
@@ -196,10 +196,10 @@ def candidates_of(
         tables: of one database, sorted by id.
         columns: theirs.
         similarity: likeness in meaning of two names, in [0, 1].
-        floor: log odds below which nothing is wanted.
-        weights: of what speaks for a pair.
-        contains: looks up values of which the profiles say nothing.
-        across: the tables are of several databases, and only pairs between these are looked for.
+        floor: the smallest log odds of a pair.
+        weights: of the evidence.
+        contains: looks up values if the profiles say nothing about them.
+        across: whether the tables are of several databases, and only pairs between these are searched.
     """
     scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=across, weights=weights)
     if contains is not None:
@@ -215,7 +215,7 @@ def single_keys(
     weights: KeyWeights | None = None,
     contains: Contains | None = None,
 ) -> list[KeyPair]:
-    """The pairs of single columns that may be keys, however faint, as profiles say; see :func:`infer_key_pairs`."""
+    """The pairs of single columns that may be keys by the profiles, even faint ones; see :func:`infer_key_pairs`."""
     weights = default_weights() if weights is None else weights
     tables = sorted(profiles, key=lambda table: table.id)
     groups = _by_database(tables)
@@ -246,7 +246,7 @@ def composites_of(
 
     Args:
         profiles: the tables.
-        single: what :func:`single_keys` gave of them, and of others.
+        single: the result of :func:`single_keys` for these and other tables.
         read, weights: as for :func:`infer_key_pairs`.
     """
     likely = 0.5 * (default_weights() if weights is None else weights).surest
@@ -263,9 +263,11 @@ def _by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
 
 
 def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
-    """Inferred pairs with those that the user gave and, with ``declared``, those that the sources declare: these score
-    1. Those that the user forbade are left out, and those of tables that statements join otherwise are half as likely
-    (their odds). Best first."""
+    """Inferred pairs together with the pairs that the user gave and, with ``declared``, those that the sources declare.
+
+    Given and declared pairs score 1. Pairs that the user forbade are left out. If past statements join two tables in
+    another way, the odds of their inferred pairs are halved. Best first.
+    """
     told = _declared(tables, given=True)
     ran = {pair.tables for pair in told if pair.evidence is _RAN}
     found = {pair: _never_run(pair) if pair.tables in ran else pair for pair in pairs}
@@ -294,21 +296,21 @@ def infer_key_pairs(
 
     Args:
         profiles: the tables; ids must differ.
-        declared: whether the keys that the source declares are used; they score 1 and say so. Those that the user gave
-            are used always, and those that the user forbade never.
-        across_sources: also look for keys between databases, which takes more evidence.
+        declared: whether the keys that the source declares are used; they score 1 and are marked as declared. Keys that
+            the user gave are always used, and keys that the user forbade never.
+        across_sources: also look for keys between databases; they need more evidence.
         similarity: likeness in meaning of two names, in [0, 1].
-        min_score: leave out what scores below.
-        read: gives columns of a table, by its id: composite keys are then checked against the rows.
-        weights: of what speaks for a pair; those that tagframe brings along where None.
-        contains: looks up values of which the profiles say nothing, where tables are too large to be read; see
+        min_score: leave out pairs with a lower score.
+        read: gives columns of a table, by its id; composite keys are then checked against the rows.
+        weights: of the evidence; None for tagframe's own.
+        contains: looks up values that the profiles do not have, for tables too large to be read; see
             :func:`tagframe.keys.checking.contains_in`.
 
     Returns:
         Key pairs, best first; the order does not depend on the order of ``profiles``.
 
     Raises:
-        InvalidArgument: two profiles have one id.
+        InvalidArgument: two profiles have the same id.
     """
     tables = sorted(profiles, key=lambda table: table.id)
     if len({table.id for table in tables}) < len(tables):

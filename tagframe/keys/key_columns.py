@@ -11,11 +11,11 @@ from tagframe.keys.containment import Run, integer_run
 
 _UNNAMED = "frame_"
 NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"
-"""What helps where keys of frames without names are not found."""
+"""The way out if no keys are found between frames without names."""
 
 
 def unnamed(number: int) -> str:
-    """What a table is called that was given without a name."""
+    """The name of a table that was given without one."""
     return f"{_UNNAMED}{number}"
 
 
@@ -26,18 +26,18 @@ def is_unnamed(table: str) -> bool:
 
 @dataclass(frozen=True)
 class Column:
-    """A column with what is asked of it again and again.
+    """A column with its facts that key inference needs repeatedly.
 
     Attributes:
-        table: the position of its table in the list that is being looked at.
+        table: the position of its table in the list of tables.
         owner, profile: its table's profile and its own.
         spelt: its name, without a prefix that all columns of the table have.
         name: ``spelt`` taken apart.
         own: how surely its name is that of its own table's key, in [0, 1].
-        unique: distinct over non-null values, in [0, 1]; None where the rows are not known, or there are none. Of a
-            key of which there are versions, of one version of each.
-        run: where its integers lie; None for other columns.
-        is_versioned: whether it is a key of its table of which rows are versions, so that it repeats.
+        unique: distinct over non-null values, in [0, 1]; None if the rows are unknown, or there are none. For a
+            versioned key it counts one version each.
+        run: the range of its integers; None for other columns.
+        is_versioned: whether it is the key of a table whose rows are versions, so that it repeats.
     """
 
     table: int
@@ -57,7 +57,7 @@ class Column:
 
     @property
     def is_text_code(self) -> bool:
-        """Whether it is called "code", "key" or the like, and holds letters: those stand for something."""
+        """Whether its name is "code", "key" or the like, and it holds letters: such values have a meaning."""
         return self.profile.family == "text" and not self.name.entity and "id" not in self.name.words
 
     @property
@@ -72,14 +72,14 @@ class Column:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it is a saved index: whole numbers, each once, under a name that indexes are saved by."""
+        """Whether it is a saved index: whole numbers, each once, with a name that saved indexes have."""
         if self.profile.family != "integer" or self.unique != 1.0 or not names.is_saved_index(self.profile.name):
             return False
         return not names.about(self.spelt, self.owner.name)  # a record's own id
 
     @property
     def is_counted(self) -> bool:
-        """Whether it holds 0 or 1 to n, each once: what a surrogate key does."""
+        """Whether it holds 0 or 1 to n, each once, like a surrogate key."""
         run = self.run
         is_one = self.unique == 1.0 and not self.is_versioned
         return is_one and run is not None and run.low in (0, 1) and run.density == 1.0
@@ -116,7 +116,7 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
             name = names.column_name(spelt)
             own = names.own(spelt, table.name)
             if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
-                own = max(own, 0.75)  # nothing says what the rows are, but the column that numbers them
+                own = max(own, 0.75)  # only the column that numbers the rows says what they are
             is_versioned = profile.name in versioned
             unique = 1.0 if is_versioned else unique
             column = Column(position, table, profile, spelt, name, own, unique, integer_run(profile), is_versioned)
@@ -125,12 +125,12 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
 
 
 def has_versions(columns: Iterable[str]) -> bool:
-    """Whether rows of a table with these columns are versions: they have a start or a number, or are current or not."""
+    """Whether the rows of a table with these columns are versions: with a start, a number, or a mark if current."""
     return any(names.version_column(column) not in (None, "end") for column in columns)
 
 
 def _versioned_keys(table: TableProfile) -> set[str]:
-    """The columns that number what the rows of a table are versions of: each repeats as often as all of them."""
+    """The columns that identify the versioned things of a table: they all repeat equally often."""
     if not has_versions(column.name for column in table.columns):
         return set()
     repeating = {
@@ -140,7 +140,7 @@ def _versioned_keys(table: TableProfile) -> set[str]:
         and column.family in ("integer", "text") and not names.version_column(column.name)
         and (column.position <= 1 or not names.is_attribute(column.name) or names.own(column.name, table.name) == 1.0)
     }  # fmt: skip
-    # A key word says so, or the table's own name; what else numbers something hangs on it, and has fewer values.
+    # A key word or the table's own name shows it. Other numbers are attributes of the thing, with fewer values.
     named = [name for name in repeating if names.column_name(name).key_word or names.own(name, table.name) >= 0.75]
     most = max((repeating[name] for name in named or [*repeating][:1]), default=0)
     return {name for name, distinct in repeating.items() if distinct == most}

@@ -1,4 +1,4 @@
-"""Key pairs and what speaks for them."""
+"""Key pairs and their evidence."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TURNED: dict[Sign, Sign] = {"=": "=", "<=": ">=", ">=": "<=", "<": ">", ">": "<"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a key pair's score was made from. None where it could not be known.
+    """The evidence behind a key pair's score. Unknown values are None.
 
     Attributes:
-        origin: inferred from data and names, declared by the source, given by the user, or "shared": both columns
-            reference one of a third table, and neither need be unique.
+        origin: "inferred" from data and names, "declared" by the source, "given" by the user, or "shared": both columns
+            reference a column of a third table, and neither needs to be unique.
         contained: share of the left column's distinct values that the right one holds, in [0, 1].
         covered: share of the right column's distinct values that the left one holds, in [0, 1].
-        error: one standard error of ``contained``: 0 where it was counted over all values.
-        chance: how probable the overlap would be by accident, relative to how probable it is for a true key.
+        error: one standard error of ``contained``; 0 if it was counted over all values.
+        chance: the probability of the overlap by accident, divided by its probability for a true key.
         uniqueness: distinct over non-null values of the right column, in [0, 1].
         null_share: of the left column, in [0, 1].
         families: the type families of both columns.
         name: how well the names fit, in [0, 1].
-        similarity: of the names' meanings, by the function that was passed.
+        similarity: of the names' meanings, by the given function.
         referenced_by: other columns that reference the right column.
         reason: the evidence in words.
     """
@@ -49,7 +49,7 @@ class Evidence:
 
 
 def column_id(table: str, columns: tuple[str, ...]) -> str:
-    """``database.table.column``; several columns stand in brackets."""
+    """``database.table.column``; several columns are in brackets."""
     return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
 
 
@@ -57,15 +57,15 @@ def column_id(table: str, columns: tuple[str, ...]) -> str:
 class KeyPair(Shown):
     """A column (or several) of one table that references another table.
 
-    Two key pairs are equal where their columns are, whatever their scores.
+    Two key pairs are equal if their columns are equal, whatever their scores.
 
     Attributes:
-        left_table, left_columns: the referencing side, of which many rows may share a value.
+        left_table, left_columns: the referencing side; many of its rows may share a value.
         right_table, right_columns: the referenced side.
         score: how sure the pair is, in [0, 1].
-        evidence: what the score was made from.
-        signs: how each left column is compared with its right one; none where all are equal. One that is not "=" means
-            the nearest row, as of a moment; two such mean all rows whose interval holds it
+        evidence: the evidence behind the score.
+        signs: how each left column is compared with its right one; empty if all are "=". One other sign means the
+            nearest row as of a moment; two other signs mean all rows whose interval contains the moment
             (:mod:`tagframe.keys.as_of`).
     """
 

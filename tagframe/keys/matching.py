@@ -1,10 +1,10 @@
 """Which rows of two tables have equal keys.
 
-Keys of one type are compared as they are. Where types differ, or text is left without a partner, the canonical forms of
-the *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies.
-Text is read as a number only beside a column of numbers, or where both columns are of digits throughout, or of decimals
-that one of them writes with as many decimals throughout: a version "1.10" is not "1.1", an account "007" is "0007", a
-price "1.50" is "1.5". Nulls never match.
+Keys of one type are compared as they are. If the types differ, or text has no partner, the canonical forms of the
+*distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies. Text is
+read as a number in three cases only: the other column has numbers, both columns have only digits, or both have only
+decimals and one of them always has the same number of decimal places. So a version "1.10" is not "1.1", an account
+"007" is "0007", and a price "1.50" is "1.5". Nulls never match.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Counts = npt.NDArray[np.signedinteger[Any]]
 
 _SAME_AS_THEY_ARE = {"number", "boolean", "date", "moment", *(f"object:{kind}" for kind in (
     "decimal", "date", "datetime", "integer", "floating", "mixed-integer-float", "boolean"))}  # fmt: skip
-"""Kinds of which values that mean the same are equal, so that nothing is coerced where two of them match."""
+"""Kinds whose equal values are equal as they are, so that a match needs no coercion."""
 
 _DENSE = 4
-"""Integer keys are looked up in an array where it has at most so many positions a key."""
+"""Integer keys are looked up in an array if it has at most this many positions per key."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Matches:
 
     Attributes:
         starts, counts: shape (left rows,): the partners of row i are ``partners[starts[i]:starts[i] + counts[i]]``.
-        partners: right rows, grouped by key, each group in row order. None where no key repeats on the right: the
+        partners: right rows, grouped by key, each group in row order. None if no key repeats on the right: then the
             partner of row i is ``starts[i]`` itself.
         nulls: left rows whose key is null.
         coerced: left rows that match only in canonical form, one side of them text.
@@ -64,7 +64,7 @@ def match_rows(left: list[pd.Series], right: list[pd.Series]) -> Matches:
 def key_codes(
     left: list[pd.Series], right: list[pd.Series]
 ) -> tuple[Positions, Positions, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Codes of left and right rows, equal where all keys are, -1 where nothing matches; left nulls; coerced ones."""
+    """Codes of left and right rows, equal if all keys are, -1 without a match; left rows with nulls; coerced ones."""
     left_codes, right_codes, coerced = _codes(left[0], right[0])
     for mine, theirs in zip(left[1:], right[1:], strict=True):
         more_left, more_right, more_coerced = _codes(mine, theirs)
@@ -81,7 +81,7 @@ def _grouped(left_codes: Positions, right_codes: Positions, nulls: npt.NDArray[n
     size = int(max(left_codes.max(initial=-1), right_codes.max(initial=-1))) + 1
     coerced = np.zeros(len(left_codes), dtype=bool)
     kept = np.flatnonzero(right_codes >= 0)
-    # Code -1 reads the position that is added at the end, which holds no rows.
+    # Code -1 reads the position added at the end, which has no rows.
     row_of = np.full(size + 1, -1, dtype=np.int64)
     row_of[right_codes[kept]] = kept
     if np.count_nonzero(row_of >= 0) == len(kept):
@@ -94,7 +94,7 @@ def _grouped(left_codes: Positions, right_codes: Positions, nulls: npt.NDArray[n
 
 
 def _match_integers(left: pd.Series, right: pd.Series) -> Matches | None:
-    """Plain integer keys in a range little wider than they are many: one look-up a row, no hashing."""
+    """Match plain integer keys in a dense range: one look-up per row, no hashing."""
     if not (_is_plain_integer(left) and _is_plain_integer(right)) or not len(right) or not len(left):
         return None
     mine, theirs = left.to_numpy(), right.to_numpy()
@@ -113,7 +113,7 @@ def _is_plain_integer(series: pd.Series) -> bool:
 
 
 def _kind(series: pd.Series) -> str:
-    """What kind of values a key column holds; equal kinds are compared as they are."""
+    """The kind of a key column's values; equal kinds are compared as they are."""
     dtype: Any = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         dtype = dtype.categories.dtype
@@ -147,7 +147,7 @@ def _factorized(series: pd.Series) -> tuple[Positions, pd.Index]:
 
 
 def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt.NDArray[np.bool_]]:
-    """Codes that are equal where keys are, -1 for nulls and for left keys without a partner; coerced left rows."""
+    """Codes that are equal if keys are, -1 for nulls and for left keys without a partner; coerced left rows."""
     left_codes, left_keys = _factorized(left)
     right_codes, right_keys = _factorized(right)
     kinds = _kind(left), _kind(right)
@@ -167,7 +167,7 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
         found, right_codes = _canonical_partners(*canonical_keys, right_codes, merge=kinds[0] != kinds[1])
         partner[alone] = found
         coerced_keys[alone] = (found >= 0) & (not set(kinds) <= _SAME_AS_THEY_ARE)
-    # Code -1 reads the position that is added at the end.
+    # Code -1 reads the position added at the end.
     return (
         np.append(partner, -1)[left_codes],
         right_codes,
@@ -176,7 +176,7 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
 
 
 def _equal_numbers(left: pd.Index, right: pd.Index) -> Positions:
-    """The position of each left number among the right ones, -1 for none; no integer becomes a float for it."""
+    """The position of each left number among the right ones, -1 for none; integers are not converted to floats."""
     mine, theirs = _plain_numbers(left), _plain_numbers(right)
     kinds = {mine.dtype.kind, theirs.dtype.kind}
     if "f" in kinds and kinds & {"i", "u"}:
@@ -190,7 +190,7 @@ def _plain_numbers(keys: pd.Index) -> npt.NDArray[Any]:
 
 
 def _whole(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Floats as the integers that they are, and as themselves where they are none."""
+    """Whole floats as integers; other numbers unchanged."""
     if (numbers == np.trunc(numbers)).all() and (np.abs(numbers) < 2**63).all():
         return numbers.astype(np.int64)
     return np.array([int(x) if x.is_integer() else x for x in numbers.tolist()], dtype=object)
@@ -201,7 +201,7 @@ def _canonical_keys(keys: pd.Index) -> list[str | None]:
 
 
 def _canonical_texts(alone: pd.Index, left: pd.Index, right: pd.Index) -> tuple[list[str | None], list[str | None]]:
-    """The canonical texts of ``alone`` and of ``right``: as numbers only where all of both columns are digits."""
+    """The canonical texts of ``alone`` and of ``right``: as numbers only if all of both columns are digits."""
     as_numbers = all(_are_digits(keys) for keys in (left, right)) or _are_decimals(left, right)
     return _read_as_text(alone, as_numbers), _read_as_text(right, as_numbers)
 
@@ -226,8 +226,8 @@ _DECIMAL = re.compile(r"\s*[+-]?\d*\.?(\d*)\s*", re.ASCII)
 
 
 def _are_decimals(left: pd.Index, right: pd.Index) -> bool:
-    """Whether all are numbers, of which one side has as many decimals throughout, and either that or no more than
-    needed."""
+    """Whether all are decimals, and one side always has the same number of decimal places, while the other side has
+    either that number or no trailing zeros."""
     kinds = []
     for keys in (left, right):
         texts = [text for text in keys.tolist() if text.strip()]
@@ -245,9 +245,9 @@ def _canonical_partners(
 ) -> tuple[Positions, Positions]:
     """The right code of each left key by canonical form, and the right codes.
 
-    Two right keys may have one canonical form ("AB" and "ab"). Between columns of unlike types they are then one key
-    (``merge``). Between columns of text a left key that equals neither is left without a partner: which is meant
-    cannot be known.
+    Two right keys may have the same canonical form ("AB" and "ab"). Between columns of different types they are then
+    one key (``merge``). Between columns of text, a left key that equals neither has no partner: it is unclear which is
+    meant.
     """
     first: dict[str, int] = {}
     for code, text in enumerate(theirs):
@@ -266,7 +266,7 @@ def _canonical_partners(
 def _combined(
     left: Positions, right: Positions, more_left: Positions, more_right: Positions
 ) -> tuple[Positions, Positions]:
-    """Codes of pairs of codes; -1 where either is."""
+    """Codes of pairs of codes; -1 if either is -1."""
     width = int(max(more_left.max(initial=0), more_right.max(initial=0))) + 1
     joint = np.concatenate([left * width + more_left, right * width + more_right])
     joint[np.concatenate([(left < 0) | (more_left < 0), (right < 0) | (more_right < 0)])] = -1

@@ -20,13 +20,13 @@ from tagframe.keys.key_columns import Column
 from tagframe.keys.terms import KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
 
 WEAK = -2.0
-"""Log odds below which pairs are wanted that can hardly be keys."""
+"""If pairs with lower log odds are wanted, columns that can hardly be keys are included."""
 UNLINKED = 3.0
-"""What a pair gains that is the only likely one of a table that nothing links."""
+"""The gain of a pair that is the only likely one of an unlinked table."""
 _MOST_OF_COUNTED = 6.0
-"""No values contained in ids that were counted up from 1 are more telling than this, as log likelihood ratio."""
+"""The strongest evidence (log likelihood ratio) of values contained in ids that count from 1."""
 _MOST_COMPANY = 5.0
-"""What other columns' references add at most, as a rule."""
+"""The usual limit of the evidence from other columns' references."""
 
 
 @dataclass
@@ -35,13 +35,13 @@ class Candidate:
 
     Attributes:
         left, right: the referencing and the referenced column.
-        match: what the names say.
-        contained, covered: share of the left's values that the right holds, and the other way round.
+        match: how well the names fit.
+        contained, covered: share of the left's values that the right holds, and the reverse.
         ratio: log likelihood ratio of the values; None without values.
         logit: log odds that the pair is a key.
-        terms: what it was made from, as in :data:`~tagframe.keys.terms.TERMS`.
+        terms: the terms of the log odds, as in :data:`~tagframe.keys.terms.TERMS`.
         popular: other columns that reference the right one by name.
-        similarity: in meaning, where a function for it was given.
+        similarity: in meaning, if a function for it was given.
     """
 
     left: Column
@@ -57,18 +57,18 @@ class Candidate:
 
 
 def probability(logit: float, surest: float | None = None) -> float:
-    """The chance that a pair with so much evidence is a key; ``surest`` is that of one that has all."""
+    """The chance that a pair with these log odds is a key; ``surest`` is the chance of a pair with all evidence."""
     most = default_weights().surest if surest is None else surest
     return most / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
 def evidence_share(score: float) -> float:
-    """A pair's chance as a share of the chance of one that has all evidence for it: 1 is the surest, in [0, 1]."""
+    """A pair's chance relative to that of a pair with all evidence, in [0, 1]; 1 is the surest."""
     return min(1.0, score / default_weights().surest)
 
 
 def log_odds(score: float, surest: float | None = None) -> float:
-    """The evidence behind a chance, the inverse of :func:`probability`; finite for 0, and for 1 as of declared keys."""
+    """The log odds of a chance, the inverse of :func:`probability`; also finite for 0 and for 1 (declared keys)."""
     inside = min(1 - 1e-6, max(1e-6, score / (default_weights().surest if surest is None else surest)))
     return math.log(inside / (1 - inside))
 
@@ -88,8 +88,8 @@ def score_all(
         columns: of all tables.
         mentions: of the same tables.
         similarity: likeness in meaning of two names, in [0, 1].
-        floor: log odds below which nothing is wanted; where it is low, columns that cannot be keys (cities, states)
-            are looked at as targets, too.
+        floor: the smallest log odds of a pair; if it is low, columns that are usually not keys (cities, states) are
+            possible targets, too.
         across: only pairs of different databases.
         weights: of the terms.
     """
@@ -121,7 +121,7 @@ def score_all(
     found = list(scored(floor))
     if across:
         return found
-    # Tables that nothing links may gain by that, so that fainter pairs of theirs count.
+    # Unlinked tables may gain by competition, so their fainter pairs count.
     linked = {side.table for candidate in found if candidate.logit > 0 for side in (candidate.left, candidate.right)}
     unlinked = frozenset(column.table for column in columns) - linked
     rest = [candidate for candidate in found if not {candidate.left.table, candidate.right.table} & unlinked]
@@ -140,7 +140,7 @@ def _score(
     weights: KeyWeights,
 ) -> Candidate | None:
     if left.counts_rows or (right.counts_rows and left.name.words != right.name.words):
-        return None  # a saved index is no reference, and nothing refers to it unless it is called so
+        return None  # a saved index is not a reference, and is referenced only by columns with its name
     match = name_match(left, right)
     same_table = left.owner.id == right.owner.id
     if same_table and not match.score:
@@ -173,7 +173,7 @@ def _score(
 
 def _contained(left: Column, right: Column) -> Overlap | None:
     if not right.profile.distinct and right.profile.sketch is not None:
-        return None  # what has no values says nothing of those of others
+        return None  # without values there is no overlap to measure
     found = overlap(left.profile.sketch, right.profile.sketch)
     if found is not None and not found.error:
         return found
@@ -185,7 +185,7 @@ def _contained(left: Column, right: Column) -> Overlap | None:
 
 
 def _lies_outside(left: Column, right: Column) -> bool:
-    """Whether most of the left column's range of integers is outside the right one's: no values are needed for that."""
+    """Whether most of the left column's range of integers is outside the right one's; the ranges alone show it."""
     mine, theirs = left.run, right.run
     if mine is None or theirs is None:
         return False
@@ -194,7 +194,7 @@ def _lies_outside(left: Column, right: Column) -> bool:
 
 
 def _convinces_alone(left: Column, match: names.NameMatch) -> bool:
-    """Whether the names suffice where there are no values: with a key word, or plainly the name of a thing."""
+    """Whether the names are enough without values: with a key word, or if the name is clearly that of a thing."""
     return match.score >= 0.55 and (left.name.key_word > 0 or (match.score > 0.6 and not left.name.generic))
 
 

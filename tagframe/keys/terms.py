@@ -1,4 +1,4 @@
-"""What speaks for and against a pair of columns, as numbers: the terms of its log odds.
+"""The evidence for and against a pair of columns as numbers: the terms of its log odds.
 
 A pair's log odds are the sum of its terms, each times its weight. The weights are in ``weights.json``, made by
 ``python -m tag_bench fit-keys``: see :mod:`tag_bench.fit_keys`.
@@ -56,29 +56,29 @@ TERMS = NAME_TERMS + VALUE_TERMS
 """The terms by name, in the order of their numbers."""
 
 CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
-"""A column of these that is unique numbers the rows of its table by when they were."""
+"""A unique column with one of these words numbers the rows of its table by time."""
 _KEY_OF = 0.8
-"""How well a column's name fits that names a table, whose key is called otherwise."""
+"""The score of a column that names a table whose key has another name."""
 FAINT_NAME = 0.3
-"""A name that fits less says next to nothing: both are called "id", or have a colour."""
+"""A name that fits less is hardly any evidence: both columns are called "id", or have a colour."""
 _ATTRIBUTE = 0.2
 _CODE = 0.45
 _UNNAMED = 0.5
 _PLACE = 0.5
 _MISS = 0.08
-"""A value that dangles counts no more than that as a share, however few there are."""
+"""The largest share that one dangling value counts for, however few values there are."""
 _FEW_DANGLE = 0.97
-"""The contained share below which values dangle more than they do in most sound data."""
+"""With a contained share below this, more values dangle than in most clean data."""
 
 
 @dataclass(frozen=True)
 class KeyWeights:
-    """What the terms of a pair weigh.
+    """The weights of a pair's terms.
 
     Attributes:
         terms: by name, in log odds; all of :data:`TERMS`.
-        surest: the chance of a pair that has all evidence for it: a few of those are none (two columns of one name and
-            the same values that both reference a third).
+        surest: the chance of a pair with all evidence. It is below 1, as a few of them are not keys: two columns with
+            the same name and the same values that both reference a third.
     """
 
     terms: Mapping[str, float]
@@ -95,7 +95,7 @@ class KeyWeights:
         return tuple(self.terms[name] for name in VALUE_TERMS)
 
     def most_of_values(self, most: float = MOST) -> float:
-        """The log odds that values add at most, where their ratio is ``most``."""
+        """The largest log odds that values can add, if their ratio is ``most``."""
         by_ratio = max(0.0, self.terms["values"]) + max(0.0, self.terms["values_of_text"])
         return by_ratio * most + max(0.0, self.terms["covered"]) + max(0.0, self.terms["unseen"])
 
@@ -108,46 +108,46 @@ def default_weights() -> KeyWeights:
 
 
 def weighted_sum(terms: tuple[float, ...], weights: tuple[float, ...]) -> float:
-    """Log odds of some terms."""
+    """The log odds of the terms."""
     return float(sum(map(mul, terms, weights)))
 
 
 def name_match(left: Column, right: Column) -> names.NameMatch:
-    """What the names say, and how often the columns' values repeat."""
+    """How well the names fit, considering also how often the columns' values repeat."""
     match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name)
     if not left.name.entity and left.name.key_word == 1.0 and match.score and right.unique == 1:
         if left.unique is not None and left.unique < 1:
-            match = names.NameMatch(0.65, f"{match.rule}, which repeats here", "same")
+            match = names.NameMatch(0.65, f"{match.rule}, not unique here", "same")
         elif left.is_text_code and right.is_text_code:
             match = replace(match, score=_CODE)
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and _is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
         if names.about(left.spelt, right.owner.name) >= 0.75 and not listed:
-            shown = f"{' '.join(left.name.words)} names {right.owner.name}, whose key this is"
+            shown = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
             match = names.NameMatch(score, shown, "thing")
     if is_calendar(left, right, match):
-        match = replace(match, score=0.5, rule="the same day or time, which is unique there", kind="same")
+        match = replace(match, score=0.5, rule="the same day or time, unique there", kind="same")
     elif match.score < _UNNAMED and _may_number_what_has_no_name(left, right):
         shown = f"{' '.join(left.name.words)} may be the {right.spelt} of a table without a name"
         match = names.NameMatch(_UNNAMED, shown, "thing")
     elif match.kind == "same" and right.unique == 1.0 and {*right.name.words[-1:]} & names.PLACES:
-        match = replace(match, score=max(match.score, _PLACE), rule="the same place, which is unique there")
+        match = replace(match, score=max(match.score, _PLACE), rule="the same place, unique there")
     elif _is_shared_attribute(left, right, match):
         match = replace(match, score=min(match.score, _ATTRIBUTE), rule=f"both have a {' '.join(right.name.words)}")
     if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
-        # Neither known to be unique, nor at home in its table, nor first: two references to a third look like this.
+        # Not known to be unique, not its table's own key, not the first column: two references to a third table.
         match = replace(match, score=0.6 * match.score)
     return match
 
 
 def _is_plainly_the_key(column: Column) -> bool:
-    """Whether a column is its table's key, whatever it is called: the first one, unique, with a key word."""
+    """Whether a column is its table's key, whatever its name: the first one, unique, with a key word."""
     return column.profile.position == 0 and column.unique == 1.0 and column.name.key_word == 1.0
 
 
 def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
-    """Whether the left column numbers something, and the right one the rows of a table whose name nobody gave."""
+    """Whether the left column numbers something, and the right one numbers the rows of a table without a given name."""
     return (
         is_unnamed(right.owner.name)
         and not right.name.entity
@@ -159,7 +159,7 @@ def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
 
 
 def _is_shared_attribute(left: Column, right: Column, match: names.NameMatch) -> bool:
-    """Whether both tables have what the columns' names say, and neither is about it."""
+    """Whether the columns are an attribute of both tables, and neither table is about it."""
     if match.kind not in ("same", "role") or left.name.key_word or right.name.key_word or right.own >= 0.55:
         return False
     if names.about(left.spelt, right.owner.name) >= 0.75 or names.is_identifier(right.spelt):
@@ -168,7 +168,7 @@ def _is_shared_attribute(left: Column, right: Column, match: names.NameMatch) ->
 
 
 def is_calendar(left: Column, right: Column, match: names.NameMatch) -> bool:
-    """Whether both columns are called a day or a time, alike or both of them dates, and it is unique on the right."""
+    """Whether both columns are days or times (by equal names, or as dates), and the right one is unique."""
     if right.unique != 1.0 or not set(right.name.words) <= CALENDAR:
         return False
     dates = left.profile.family == right.profile.family == "date" and left.name.words[-1:]
@@ -185,7 +185,7 @@ def name_terms(
         match: what their names say.
         alike: how alike the names are in meaning, in [0, 1].
         named_elsewhere: how surely the left column's name means a third table, in [0, 1].
-        across: whether they are of two databases.
+        across: whether they are in two databases.
     """
     calendar = is_calendar(left, right, match)
     elsewhere = named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name))
@@ -234,14 +234,14 @@ def value_terms(
     Args:
         left, right: the referencing and the referenced column.
         match: what their names say.
-        contained, covered: share of the left's values that the right holds, and the other way round.
+        contained, covered: share of the left's values that the right holds, and the reverse.
         ratio: log likelihood ratio of the values; None without values.
     """
     if contained is None or ratio is None:
         return (0.0,) * (len(VALUE_TERMS) - 1) + (1.0,)
     misses = (1.0 - contained.share) * contained.seen
     dangling = max(0.0, min(_FEW_DANGLE - contained.share, _MISS * misses))
-    # Between databases a name that fits is no word for values that do not.
+    # Between databases, a name that fits does not make up for values that do not.
     says_its_key = match.score >= _KEY_OF and right.own >= 0.75 and left.owner.database == right.owner.database
     return (
         ratio,

@@ -1,7 +1,7 @@
-"""Tables of one shape: ``sales_2023`` and ``sales_2024`` are to be stacked, not joined.
+"""Tables with the same columns: ``sales_2023`` and ``sales_2024`` should be stacked, not joined.
 
-Iterative-JAR names unions as future work. Here they are found so that no key is seen between such tables (their ids
-overlap, and mean different rows).
+Iterative-JAR names unions as future work. Here they are found so that no key is inferred between such tables: their ids
+overlap but mean different rows.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class UnionGroup:
 
 
 def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> list[UnionGroup]:
-    """Find tables of one database that have the same columns and names of the same form.
+    """Find tables of one database that have the same columns and similar names.
 
-    Same columns: equal names, case and order aside, two at least, and no column of numbers beside one of text. Names
-    of the same form: they differ in one word or number (``sales_2023``, ``east_store``), or in all numbers
+    Same columns: at least two, with equal names (case and order are ignored), and never numbers in one table and text
+    in the other. Similar names: they differ in one word or number (``sales_2023``, ``east_store``), or in all numbers
     (``sales_2023_q4``).
 
     Args:
         profiles: the tables.
         by_date: only names that differ in a number or a part of a date: ``sales_2023`` and ``sales_2024`` are of one
-            kind, ``budget_2024`` and ``actual_2024`` may be two.
+            kind, ``budget_2024`` and ``actual_2024`` may not be.
 
     Returns:
-        Groups of two tables or more, sorted by their first table; no table is in two groups.
+        Groups of at least two tables, sorted by their first table; no table is in two groups.
     """
     by_shape: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for profile in sorted(profiles, key=lambda profile: profile.id):
@@ -80,7 +80,7 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
 
 
 def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
-    """The name with each of its words left out in turn, and that word; with all numbers left out, and those."""
+    """The name without each of its words in turn, with that word; and without all numbers, with these."""
     parts = names.words(name)
     forms = [
         ((*parts[:position], "*", *parts[position + 1 :]), word)

@@ -1,4 +1,4 @@
-"""What queries that were run say of a corpus: its keys, which of its tables are read, and for which questions."""
+"""Learning from past queries over a corpus: its keys, which tables are read, and for which questions."""
 
 from tagframe.learning.learn import Learned, forget, learn, tell
 

@@ -1,4 +1,4 @@
-"""``corpus.learn``: statements that were run, as facts of the corpus."""
+"""``corpus.learn``: past statements as facts of the corpus."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from tagframe.learning.texts import statements_in, without_literals
 from tagframe.progress import shown
 
 MANY = 20
-"""Statements over two tables from which on a join that one alone has is looked at closely."""
+"""With at least this many statements over two tables, a join of only one of them is checked against the values."""
 
 _APART = 0.1
-"""The share of a column's values that another one holds below which their values speak against a join."""
+"""If another column holds a smaller share of a column's values, the values are evidence against a join."""
 
 _LISTED = 10
 
 
 @dataclass(frozen=True, repr=False)
 class Learned(Shown):
-    """What :func:`learn` learned.
+    """The result of :func:`learn`.
 
     Attributes:
-        read: how many statements there were.
-        distinct: how many of them differ in more than their literals, or answer different questions.
-        learned: how many of those are known now.
-        left_out: the others, and why: (statement, or what stands where one should; reason).
-        joins: the joins that are keys now and were not before, as text.
-        doubtful: joins that one of many statements has, and whose values speak against it: they are no keys.
+        read: the number of statements.
+        distinct: the number of statements that differ in more than their literals, or answer different questions.
+        learned: the number of distinct statements that are known now.
+        left_out: the others, and why: (statement, or the text in its place; reason).
+        joins: the joins that became keys, as text.
+        doubtful: joins that did not become keys: only one of many statements has them, and the values do not match.
     """
 
     read: int
@@ -59,13 +59,13 @@ class Learned(Shown):
             f"learned {self.learned:,} of {self.distinct:,} distinct statements ({self.read:,} read); "
             f"{len(self.joins):,} new joins"
         ]
-        lines += [f"  no key, as one statement alone has it and the values differ: {join}" for join in self.doubtful]
+        lines += [f"  not a key (only one statement has it, and the values differ): {join}" for join in self.doubtful]
         if not self.learned:
-            lines.append("  nothing is different now")
+            lines.append("  no changes")
         reasons = Counter(reason for _, reason in self.left_out).most_common()
         lines += [f"  {count:,} left out: {reason}" for reason, count in reasons[:_LISTED]]
         if rest := sum(count for _, count in reasons[_LISTED:]):
-            lines.append(f"  {rest:,} left out for other reasons, which stand in left_out")
+            lines.append(f"  {rest:,} left out for other reasons, see left_out")
         return "\n".join(lines)
 
 
@@ -77,19 +77,19 @@ def learn(
     literals: bool = False,
     dialect: str | None = None,
 ) -> Learned:
-    """Learn statements that were run over the tables of a corpus.
+    """Learn from past statements over the tables of a corpus.
 
     Args:
-        corpus: that knows them afterwards, with all that were narrowed from it.
-        queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, as far as it
-            is known, with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
-        sql: the statement, where ``queries`` is the question that it answers.
+        corpus: the corpus; it and all its subsets know the statements afterwards.
+        queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
+            with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
+        sql: the statement, if ``queries`` is the question that it answers.
         literals: whether the literals of statements are kept: they are data.
-        dialect: in which the statements are written, as sqlglot calls it; the source's own where None.
+        dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
 
     Raises:
         SourceNotFound: no such file, or no server that keeps a log.
-        InvalidArgument: a frame or a file without SQL, or one that cannot be read; no such dialect.
+        InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
     """
     dialects = _dialects(corpus, dialect)
     if sql is not None:
@@ -114,11 +114,11 @@ def learn(
 
 
 def _dialects(corpus: Corpus, given: str | None) -> list[str]:
-    """In which statements may be written, the likeliest first, as sqlglot calls them."""
+    """The possible dialects of the statements, the likeliest first, by sqlglot's names."""
     try:
         Dialect.get_or_raise(given)
     except ValueError as error:
-        raise InvalidArgument(f"dialect={given!r} is none that sqlglot knows: {error}") from error
+        raise InvalidArgument(f"sqlglot does not know dialect={given!r}: {error}") from error
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
     own = [engine.dialect.name for engine in engines.values()] if given is None else [given]
     return list(dict.fromkeys([*own, ""]))
@@ -127,7 +127,7 @@ def _dialects(corpus: Corpus, given: str | None) -> list[str]:
 def _read(
     corpus: Corpus, runs: Sequence[Run], source: str, dialects: Sequence[str], literals: bool
 ) -> tuple[list[Statement], list[tuple[str, str]]]:
-    """What is learned of each statement, those that come to the same together; and those that are left out, and why."""
+    """The statements, equal ones merged; and those that are left out, with the reason."""
     names = Names(corpus)
     found: dict[object, Statement] = {}
     left_out: list[tuple[str, str]] = []
@@ -146,9 +146,10 @@ def _read(
 
 
 def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[Statement], tuple[str, ...]]:
-    """The statements without the joins that one of many has and whose values have nothing in common, and these.
+    """The statements without doubtful joins, and the doubtful joins.
 
-    With the statements come those that are known already and lose a join by them.
+    A join is doubtful if only one of many statements has it and the values have nothing in common. Known statements
+    that lose a join for this reason are returned too.
     """
     new = {one.fact: one for one in found}
     every = {one.fact: replace(one, runs={}) for one in statements_of(corpus)} | new
@@ -183,8 +184,11 @@ def _values_differ(corpus: Corpus, key: ToldKey) -> bool:
 
 
 def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
-    """Have a corpus know statements. Those that are known already were run so often more, or once more by the file
-    that they were learned from before; what a person says of a question takes the place of what was said before."""
+    """Add statements to the facts of a corpus.
+
+    For a known statement the runs are added; the runs from a file that was learned before replace the earlier ones. A
+    user's statement for a question replaces the user's earlier one.
+    """
     told = {one.fact: one for one in statements}
     if not told:
         return
@@ -214,14 +218,14 @@ def forget(corpus: Corpus, what: str | None = None) -> int:
     """Take back what was learned.
 
     Args:
-        corpus: that knows it.
-        what: a statement, a question, or what statements were learned from (``"queries.sql"``); None for all.
+        corpus: the corpus.
+        what: a statement, a question, or the source of statements (``"queries.sql"``); None for all.
 
     Returns:
-        How many statements were forgotten; those that were learned from elsewhere, too, are only known from there.
+        The number of forgotten statements. A statement that also has another source stays known from that source.
 
     Raises:
-        InvalidArgument: no text.
+        InvalidArgument: ``what`` is not text.
     """
     if not isinstance(what, str | None):
         raise InvalidArgument(f"forget takes a statement, a question or the name of a file; got {what!r}")

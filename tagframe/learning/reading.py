@@ -1,4 +1,4 @@
-"""What a statement says of the tables that it reads: which they are, and on which columns it joins them."""
+"""Read a statement: which tables it uses, and on which columns it joins them."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ _BEFORE = re.compile(
     r"\s*(?:EXPLAIN|PREPARE|DECLARE)\b.*?(?=\b(?:SELECT|INSERT|CREATE|WITH\s+(?:RECURSIVE\s+)?[\w\"]+\s+AS)\b)",
     re.I | re.S,
 )
-"""What stands before a statement that is planned, prepared or read by a cursor."""
+"""The words before a statement that is explained, prepared or read by a cursor."""
 _READS = re.compile(
     r"(?:[\s(]|--[^\n]*|/\*.*?\*/)*+(?:SELECT|WITH|FROM|INSERT|UPDATE|DELETE|MERGE|COPY|UNLOAD|EXPORT|REPLACE|"
     r"CREATE(?!\s+(?:OR\s+\w+\s+)?(?:FUNCTION|PROCEDURE|TRIGGER)))\b",
     re.IGNORECASE | re.DOTALL,
 )
 _PARAMETER = re.compile(r"%(?:\(\w+\))?s|\?(?![?|&])")
-"""Of Python's drivers and others, where a dialect reads these as operators."""
+"""Placeholders of Python's drivers and others, which a dialect may read as operators."""
 _LONGEST = 100_000
-"""Characters of a statement that is read: a longer one was written by a program, and says little for its length."""
+"""The longest statement that is read, in characters: a program wrote a longer one, and it says little."""
 _DEEP = 20
-"""Queries inside each other through which a column is followed."""
+"""The depth of nested queries through which a column is followed."""
 
 Node = TypeVar("Node", bound=exp.Expr)
 Instance = tuple[int, str]
-"""A table as a query block calls it: the block, and the alias there."""
+"""A table in a query block: the block, and the alias there."""
 Found = tuple[str, str, Instance]
-"""A column: its table's id, its name, and which of the tables of a block it is of."""
+"""A column: its table's id, its name, and the table of the block."""
 
 
 class Names:
-    """What statements may call the tables of a corpus.
+    """The names that statements may use for the tables of a corpus.
 
     Args:
-        corpus: of which.
+        corpus: the corpus.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -73,17 +73,17 @@ class Names:
         self._columns: dict[str, dict[str, str]] = {}
 
     def tables(self, named: Iterable[exp.Table], database: str = "") -> dict[str, str]:
-        """The id of each table, by what it is called; of tables of one name those of one database are meant.
+        """The id of each table, by its name in the statement; tables with the same name are chosen from one database.
 
         Raises:
-            UnreadStatement: a name that no table has, or that may mean several.
+            UnreadStatement: no table has a name, or several have it.
         """
         may: dict[str, set[str]] = {}
         for table in named:
             parts = [part.name.casefold() for part in table.parts]
             called = [".".join(parts[start:]) for start in range(len(parts))]
             ids = next((self._ids[name] for name in called if name in self._ids), set())
-            # by its last name alone a table of one schema is not meant where another schema is named
+            # if a schema is named, the table's bare name does not match tables of other schemas
             is_elsewhere = len(parts) > 1 and not any(name in self._ids for name in called[:-1])
             may[called[0]] = ids - self._in_schema if is_elsewhere else ids
         if unknown := sorted(name for name, ids in may.items() if not ids):
@@ -104,7 +104,7 @@ class Names:
         return name in self._ids
 
     def column(self, table: str, name: str) -> str | None:
-        """A column as its table spells it."""
+        """The column in its table's spelling."""
         if table not in self._columns:
             columns = self.profiles[table].columns
             self._columns[table] = {column.name.casefold(): column.name for column in columns}
@@ -114,13 +114,13 @@ class Names:
 def read_statement(
     sql: str, names: Names, dialects: Sequence[str], *, database: str = "", cells: bool = False
 ) -> Statement:
-    """What a statement reads and joins.
+    """The tables that a statement reads, and its joins.
 
     Args:
-        sql: one statement; of one that writes or defines what it selects.
+        sql: one statement; if it writes or defines something, the query in it is read.
         names: of the corpus' tables.
-        dialects: in which it may be written, as sqlglot calls them; the first in which it can be read.
-        database: of its tables, where several have such.
+        dialects: its possible dialects, by sqlglot's names; the first that can read it is used.
+        database: of its tables, if several databases have such tables.
         cells: whether its literals are kept.
 
     Raises:
@@ -145,7 +145,7 @@ def read_statement(
 
 
 def _name_files(query: exp.Expr, names: Names) -> None:
-    """Call a file that is read (``read_parquet("lake/orders/*.parquet")``) as its table is called."""
+    """Replace a file that is read (``read_parquet("lake/orders/*.parquet")``) by the name of its table."""
     for table in query.find_all(exp.Table):
         path = table.name
         if isinstance(table.this, exp.Func):
@@ -159,14 +159,13 @@ def _name_files(query: exp.Expr, names: Names) -> None:
 
 
 def with_names(sql: str, tables: Sequence[str], names: Names, called: Mapping[str, str], dialect: str) -> str | None:
-    """A statement that was learned, with the names that its tables have elsewhere; None where it cannot be read, or
-    names a column that is not there any more.
+    """A learned statement with other names for its tables; None if it cannot be read, or a column is gone.
 
     Args:
         sql: the statement.
-        tables: ids of those that it reads.
+        tables: ids of the tables that it reads.
         names: of the corpus' tables.
-        called: by table id, what each is called now.
+        called: the new name of each table, by id.
         dialect: of the engine.
     """
     databases = {names.profiles[id].database for id in tables}
@@ -195,7 +194,7 @@ def _written(tree: exp.Expr, dialect: str, copy: bool = False) -> str:
     try:
         return tree.sql(dialect=dialect, copy=copy, comments=False, unsupported_level=ErrorLevel.IGNORE)
     except (SqlglotError, RecursionError, ValueError) as error:
-        raise UnreadStatement(f"it cannot be written down: {error}") from error
+        raise UnreadStatement(f"it cannot be written as SQL: {error}") from error
 
 
 def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
@@ -214,7 +213,7 @@ def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
         whole = [tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)]
         if len(whole) == 1:
             return whole[0], dialect
-        why = why or f"it is {len(whole)} statements"
+        why = why or f"it has {len(whole)} statements"
     raise UnreadStatement(f"it cannot be parsed: {why}")
 
 
@@ -229,16 +228,16 @@ class _Read:
 
     @cached_property
     def nodes(self) -> list[exp.Expr]:
-        """All of it, from the top."""
+        """All nodes, from the top."""
         return list(self.query.walk())
 
     def all_of(self, *kinds: type[Node]) -> Iterator[Node]:
-        """What is of these kinds."""
+        """The nodes of these kinds."""
         return (node for node in self.nodes if isinstance(node, kinds))
 
     @cached_property
     def mentioned(self) -> list[exp.Table]:
-        """The tables that it reads, as often as they stand in it; those of its own WITH are none."""
+        """The tables that it reads, each as often as it appears; without those of its own WITH."""
         return [
             table
             for table in self.all_of(exp.Table)
@@ -247,16 +246,16 @@ class _Read:
 
     @cached_property
     def tables(self) -> dict[str, str]:
-        """The id of each table, by what the statement calls it."""
+        """The id of each table, by its name in the statement."""
         return self.names.tables(self.mentioned, self.database) if self.mentioned else {}
 
     def id_of(self, table: exp.Table) -> str | None:
-        """Which table of the corpus it is; None for one that it does not read."""
+        """The id of the table in the corpus; None if the query does not read it."""
         return self.tables.get(".".join(part.name.casefold() for part in table.parts))
 
     @staticmethod
     def _defined(table: exp.Table) -> exp.Expr | None:
-        """The query that a table of a WITH is, where it is one."""
+        """The query that defines a table of a WITH; None for other tables."""
         if table.db:
             return None
         node: exp.Expr | None = table
@@ -272,7 +271,7 @@ class _Read:
         return None
 
     def _sources(self, select: exp.Expr) -> dict[str, exp.Expr]:
-        """What a block reads, in the order in which it is joined, by what the block calls it."""
+        """The sources of a block in the order of their joins, by their aliases in the block."""
         if (known := self._blocks.get(id(select))) is not None:
             return known
         found = self._blocks[id(select)] = dict[str, exp.Expr]()
@@ -289,7 +288,7 @@ class _Read:
         return found
 
     def _of_source(self, source: exp.Expr, block: exp.Expr, alias: str, name: str, deep: int) -> Found | None:
-        """The column of a table that a source calls so."""
+        """The table column behind a name in a source."""
         if isinstance(source, exp.Table):
             inner = self._defined(source)
             if inner is None:
@@ -311,7 +310,7 @@ class _Read:
         return None
 
     def _found(self, column: exp.Column, block: exp.Expr | None, deep: int = 0) -> Found | None:
-        """The column of a table that is meant in a block, or in one around it."""
+        """The table column that is meant in a block, or in a surrounding one."""
         alias, name = column.table.casefold(), column.name
         while block is not None:
             sources = self._sources(block)
@@ -326,7 +325,7 @@ class _Read:
         return None
 
     def _equalities(self) -> Iterator[tuple[Found | None, Found | None]]:
-        """The columns that are equal in every row that a block has."""
+        """The columns that are equal in every row of a block."""
         for node in self.all_of(exp.Where, exp.Having, exp.Join):
             block = node.parent_select
             if block is None:
@@ -351,7 +350,7 @@ class _Read:
                 yield from self._shared(node, block)
 
     def _shared(self, join: exp.Join, block: exp.Expr) -> Iterator[tuple[Found | None, Found | None]]:
-        """The columns of one name on which a join is: of USING, or of a natural one."""
+        """The columns with the same name of a join with USING, or of a natural join."""
         sources = self._sources(block)
         before = dict(takewhile(lambda one: one[1] is not join.this, sources.items()))
         names = [name.name for name in join.args.get("using") or []]
@@ -363,7 +362,7 @@ class _Read:
             yield next(filter(None, held), None), self._of_source(join.this, block, alias, name, 0)
 
     def joins(self) -> list[ToldKey]:
-        """The pairs of columns on which two tables are joined, several where both tables are joined on several."""
+        """The keys on which two tables are joined; a key may have several columns."""
         pairs: dict[frozenset[Instance], dict[frozenset[tuple[str, str]], None]] = defaultdict(dict)
         for left, right in self._equalities():
             if left is not None and right is not None and left[2] != right[2] and left[:2] != right[:2]:
@@ -377,7 +376,7 @@ class _Read:
         return list(found.values())
 
     def _key(self, pairs: Sequence[Sequence[tuple[str, str]]]) -> ToldKey:
-        """The referencing side first: the other one is its table's key, by its values, its declaration or its name."""
+        """The key with the referencing side first; the other side is its table's key by values, declaration or name."""
         (left, _), (right, _) = pairs[0]
         mine, other = tuple(pair[0][1] for pair in pairs), tuple(pair[1][1] for pair in pairs)
         if self._is_key(left, mine) > self._is_key(right, other):
@@ -401,13 +400,13 @@ class _Read:
 
     @cached_property
     def aliases(self) -> set[str]:
-        """The names that it gives itself."""
+        """The aliases that it defines."""
         given = [name for one in self.all_of(exp.TableAlias) for name in (one.this, *(one.args.get("columns") or ()))]
         return {one.alias.casefold() for one in self.all_of(exp.Alias)} | {one.name.casefold() for one in given if one}
 
     def forget_literals(self) -> None:
-        """Have ``?`` for every literal and parameter; of a list, and of many rows of values, one. A name that is the
-        text of a literal, as of a column for a value, is another one."""
+        """Replace every literal and parameter by ``?``; a list, or many rows of values, becomes a single one. A name
+        that repeats the text of a literal (a column named after a value) is replaced by another name."""
         named = {part.name.casefold() for table in self.mentioned for part in table.parts}
         texts = {node.name.casefold() for node in self.all_of(exp.Literal)} - self.columns - named
         known = self.columns | self.aliases
@@ -424,7 +423,7 @@ class _Read:
             elif isinstance(node, exp.Hint):
                 node.pop()
             elif not isinstance(node, exp.DataTypeParam):
-                # from the parent's side, as each replaced one of a list would have all of it gone through
+                # from the parent's side: replacing the items of a list one by one would walk the list each time
                 for name, held in list(node.args.items()):
                     if isinstance(held, list) and any(map(is_literal, held)):
                         node.set(name, [exp.var("?") if is_literal(one) else one for one in held])
@@ -436,7 +435,7 @@ class _Read:
 
 
 def _bare(node: exp.Expr) -> exp.Column | None:
-    """The column that an expression is, but for a change of its type that keeps its values apart."""
+    """The column of an expression that is a column, or a cast of it that keeps its values distinct."""
     while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and not node.to.is_type("date", "time")):
         node = node.this
     return node if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star) else None

@@ -1,4 +1,4 @@
-"""Where statements that were run are learned from: texts, files, folders, frames, and what a database knows itself."""
+"""The sources of past statements: texts, files, folders, frames, and the databases themselves."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MAGIC = re.compile(r"%%?sql\b[^\n]*\n(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Run:
-    """A statement as it was run.
+    """A statement that was run.
 
     Attributes:
-        sql: its text, or what stands where one should.
-        question: that it answers, or "".
-        times: how often.
-        database: of its tables, where that is known.
-        unread: why it is none, or "".
+        sql: its text, or the text in its place.
+        question: the question that it answers, or "".
+        times: how often it was run.
+        database: of its tables, if known.
+        unread: why it is not a statement, or "".
     """
 
     sql: str
@@ -46,12 +46,12 @@ class Run:
 
 
 def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> tuple[str, Iterator[Run]]:
-    """What the statements are learned from, and they.
+    """The name of the source, and its statements.
 
     Args:
-        corpus: whose engines are asked for a log.
+        corpus: its engines are asked for a log.
         given: as for :func:`tagframe.learning.learn`.
-        dialect: by which a text is cut into statements.
+        dialect: for cutting a text into statements.
 
     Raises:
         SourceNotFound: no such file, or no server that keeps a log.
@@ -64,7 +64,7 @@ def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> t
     if given in (LOG, VIEWS):
         return str(given), _of_engines(corpus, str(given))
     path = Path(given)
-    with suppress(OSError, ValueError):  # a text of SQL is no name of a file
+    with suppress(OSError, ValueError):  # SQL is not a valid file name
         if given and path.is_file():
             return path.name, _of_file(path, dialect)
         if given and path.is_dir():
@@ -72,8 +72,8 @@ def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> t
     if isinstance(given, str) and _SQL.search(given):
         return "", (Run(sql) for sql in statements_in(given, dialect))
     raise SourceNotFound(
-        f"there is no file or folder {str(given)[:200]!r} of queries; a statement begins with SELECT or WITH, and a "
-        f'server\'s log is "{LOG}"'
+        f"there is no file or folder {str(given)[:200]!r} of queries; a statement begins with SELECT or WITH, and "
+        f'"{LOG}" is the log of a server'
     )
 
 
@@ -123,7 +123,7 @@ def _of_json(text: str, dialect: str) -> Iterator[Run]:
 
 def _of_rows(rows: object, dialect: str) -> Iterator[Run]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InvalidArgument("it is no list of objects with a key 'sql'")
+        raise InvalidArgument("it is not a list of objects with a key 'sql'")
     return _of_frame(pd.DataFrame(rows), dialect)
 
 
@@ -133,14 +133,14 @@ def _of_lines(text: str, dialect: str) -> Iterator[Run]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield Run(line, unread=f"it is no JSON: {error}")
+            yield Run(line, unread=f"it is not JSON: {error}")
         else:
             rows.append(row)
     yield from _of_rows(rows, dialect)
 
 
 def _of_code(text: str, dialect: str) -> Iterator[Run]:
-    """The SQL among the texts of a program; values that are put into one are parameters there."""
+    """The SQL strings in a program; inserted values become parameters."""
     tree = ast.parse(re.sub(r"^\s*[%!].*", "", text, flags=re.MULTILINE))
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
@@ -177,7 +177,7 @@ def _of_frame(frame: pd.DataFrame, dialect: str) -> Iterator[Run]:
 
     statements = column("sql", "query", "statement")
     if statements is None:
-        raise InvalidArgument(f"queries stand in a column 'sql', beside it 'question'; there are {list(frame.columns)}")
+        raise InvalidArgument(f"queries need a column 'sql' ('question' is optional); there are {list(frame.columns)}")
     none = pd.Series([None] * len(frame))
     runs = column("runs", "calls")
     times = pd.to_numeric(none if runs is None else runs, errors="coerce").fillna(1).clip(1, 1e15).astype("int64")
@@ -187,7 +187,7 @@ def _of_frame(frame: pd.DataFrame, dialect: str) -> Iterator[Run]:
             for one in statements_in(sql, dialect):
                 yield Run(one, _text(question), ran, _text(database))
         elif not (pd.api.types.is_scalar(sql) and pd.isna(sql)):
-            yield Run(repr(sql), unread=f"it is no text but {type(sql).__name__}")
+            yield Run(repr(sql), unread=f"it is not text but {type(sql).__name__}")
 
 
 def _text(value: Any) -> str:
@@ -195,7 +195,7 @@ def _text(value: Any) -> str:
 
 
 def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
-    """What the sources of the tables know of statements: those that were run, and those that are views."""
+    """The statements that the sources of the tables know: the log of past ones, or the views."""
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
     found = False
     for engine in engines.values():
@@ -207,4 +207,4 @@ def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
     if not found:
         needed = "a PostgreSQL server" if what == LOG else "a PostgreSQL server or a SQLite file"
         kinds = ", ".join(sorted({engine.kind for engine in engines.values()})) or "no source"
-        raise SourceNotFound(f"{what!r} is known to {needed}; these tables are in {kinds}")
+        raise SourceNotFound(f"{what!r} needs {needed}; these tables are in {kinds}")

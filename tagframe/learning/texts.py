@@ -1,4 +1,4 @@
-"""SQL as text: cut into statements, and told apart but for its literals, before anything is parsed."""
+"""SQL as text, before it is parsed: cut into statements, and compared without literals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT = re.compile(r"""['"]([^'"]+)['"]""")
 
 @cache
 def _parts(dialect: str) -> re.Pattern[str]:
-    """What SQL is cut at. What is not closed reaches to the end, so that no text is gone through twice."""
+    """The parts at which SQL is cut. An unclosed part reaches to the end, so that no text is scanned twice."""
     spoken = Dialect.get_or_raise(dialect).tokenizer_class
     comments = "|".join(re.escape(start) + r"[^\n]*" for start in spoken.COMMENTS if isinstance(start, str))
 
@@ -38,7 +38,7 @@ def _parts(dialect: str) -> re.Pattern[str]:
 
 
 def statements_in(text: str, dialect: str = "") -> Iterator[str]:
-    """The statements of a file, those of a template of dbt too.
+    """The statements of a file, which may be a dbt template.
 
     >>> list(statements_in("SELECT ';' FROM a; -- no; more\\n\\nSELECT 1; -- end"))
     ["SELECT ';' FROM a", '-- no; more\\n\\nSELECT 1']
@@ -60,7 +60,7 @@ def _one(text: str) -> Iterator[str]:
 
 
 def _without_template(block: re.Match[str]) -> str:
-    """The table that a block of a template names, a parameter for another value, and nothing for what says no more."""
+    """The replacement of a template block: the table that it names, a parameter for another value, or nothing."""
     called = _CALLED.match(block[0])
     if called is not None and called[1] in ("ref", "source"):
         return next(reversed(_TEXT.findall(called[2])), "?")
@@ -68,7 +68,7 @@ def _without_template(block: re.Match[str]) -> str:
 
 
 def without_literals(sql: str, dialect: str = "") -> str:
-    """The text by which statements are known that differ in their literals, comments and spaces alone.
+    """The text shared by all statements that differ only in literals, comments and spaces.
 
     >>> without_literals("SELECT  a FROM t -- all\\nWHERE b IN (1, 2.5, -3) AND c = 'it''s'")
     'select a from t where b in (?) and c = ?'

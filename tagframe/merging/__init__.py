@@ -1,4 +1,4 @@
-"""Plans carried out: merges that account for every row, and tables of one shape stacked."""
+"""Run join plans: merges that account for every row, and stacks of tables with the same columns."""
 
 from tagframe.joins import plan_tables
 from tagframe.merging.advice import Reaction

@@ -1,13 +1,13 @@
-"""Merges across engines: keys travel, then the rows that they find, and the join itself is pandas'.
+"""Merges across engines: keys are sent, the matching rows are read, and pandas joins them.
 
-Of each engine's tables only rows are asked for that may stand in the result. Keys of tables that are small, or that
-``where`` makes small, are sent towards the start table, from engine to engine; then the start table's rows are read,
-and with their keys those of the tables that they reference. That is Yannakakis' reduction of a tree of joins (VLDB
-1981) by semi-joins, of which those within one engine run there as subqueries. What comes here is a part of each table
-in that table's own order, and joined as whole tables are: the frame is the same.
+From each engine only rows are read that may be in the result. Keys of tables that are small, or that ``where`` makes
+small, are sent from engine to engine towards the start table. Then the rows of the start table are read, and their keys
+select the rows of the tables that they reference. This is Yannakakis' reduction of a tree of joins (VLDB 1981) by
+semi-joins; those within one engine run there as subqueries. The result is a part of each table, in the table's own
+order. It is joined like whole tables, so the frame is the same.
 
-What cannot be told is left to pandas: where a key of the table that a step brings in repeats, where keys are neither
-integers nor text, and where text that no partner has might find one in canonical form.
+Some merges are left to pandas: the key of a step's new table repeats, keys are neither integers nor text, or text
+without a partner might find one in canonical form.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Asked, LeftToMemory
 
 MOST_KEYS = 500_000
-"""More keys are not sent: the other table is read whole."""
+"""At most this many keys are sent; with more, the other table is read whole."""
 _MOST_NEAR = 20_000
-"""Texts that are looked at in canonical form; more are left to pandas."""
+"""At most this many texts are compared in canonical form; with more, the merge is left to pandas."""
 _FIRST_ROWS, _MORE = 1_000, 16
-"""Rows of the start table that are read for a limit, four for each and so many at least; then so many times as many."""
+"""For a limit: the least number of rows of the start table that are read first, and the factor of the next rounds."""
 _ROUNDS = 3
 
 
@@ -46,17 +46,17 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
 
     Args:
         asked: the merge.
-        engines: those of its tables, each with them.
+        engines: the engines of its tables, each with its tables.
 
     Raises:
-        LeftToMemory: no engine can choose rows, or SQL might answer otherwise.
-        ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or is not as it was.
+        LeftToMemory: no engine can choose rows, or SQL might give another result.
+        ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or has changed.
     """
     plan, corpus = asked.plan, asked.corpus
     if asked.how == "outer" or any(source.parts or source.aggregates for source in plan.sources):
-        raise LeftToMemory("an outer merge, stacks, and tables with one row a key need all rows")
+        raise LeftToMemory("an outer merge, stacks, and tables with one row per key need all rows")
     if asked.where.query:
-        raise LeftToMemory("an expression is of all columns")
+        raise LeftToMemory("an expression needs all columns")
     with ExitStack() as opened:
         pushdowns: dict[str, Pushdown] = {}
         for engine, tables in engines:
@@ -64,11 +64,11 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
             if block is not None and (pushdown := opened.enter_context(block)).takes_keys:
                 pushdowns.update(dict.fromkeys(tables, pushdown))
         if not pushdowns:
-            raise LeftToMemory("none of the engines chooses rows by keys")
+            raise LeftToMemory("no engine can choose rows by keys")
         crossing = _Crossing(asked, pushdowns)
         crossing.check()
         frame, report = crossing.run()
-    # The engines are left: what is counted now is read anew.
+    # The engines are closed here: a later count reads the tables again.
     if asked.says_loss and crossing.start_rows is not None:
         lost, rows = crossing.start_rows - len(frame), crossing.start_rows
     elif asked.counts_loss:
@@ -81,13 +81,13 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
 
 
 class _Crossing(PlanRows):
-    """A merge of tables of several engines under way, and the rows of these that may stand in its result."""
+    """A running merge of tables of several engines, with the rows that may be in its result."""
 
     def __init__(self, asked: Asked, pushdowns: Mapping[str, Pushdown]) -> None:
         super().__init__(asked.corpus, asked.plan)
         self.asked, self.plan, self.how = asked, asked.plan, asked.how
         self.start_rows: int | None = None
-        """Rows of the start table, where the result is all that is left of them."""
+        """Rows of the start table, if the result is a selection of them."""
         self._pushdowns, self._where = pushdowns, asked.where
         wanted = asked.wanted.values()
         self._late = {key for key in wanted if self.may_pick(key[0])}
@@ -101,17 +101,17 @@ class _Crossing(PlanRows):
     # --- what may run -------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Leave to pandas what it might join otherwise."""
+        """Leave the merge to pandas if SQL might join differently."""
         start = self.plan.start
         if start in self._pushdowns and not self._pushdowns[start].order(self._name(start)):
-            raise LeftToMemory("the rows of the start table have no order there")
+            raise LeftToMemory("the engine has no fixed order for the rows of the start table")
         for step in self.plan.steps:
             if {step.base, step.table}.isdisjoint(self._pushdowns):
                 continue
             for mine, theirs in zip(step.base_columns, step.columns, strict=True):
                 kinds = {self._kind(step.base, mine), self._kind(step.table, theirs)} - {"null"}
                 if len(kinds) > 1 or not kinds <= {"integer", "text"}:
-                    raise LeftToMemory(f"the keys of {step} are compared otherwise in SQL")
+                    raise LeftToMemory(f"SQL compares the keys of {step} differently")
         if not all(map(self._is_unique, self.plan.steps)):
             raise LeftToMemory("a step may repeat rows")
 
@@ -129,27 +129,27 @@ class _Crossing(PlanRows):
         return self._corpus.source_table(table)
 
     def _here(self, table: str) -> pd.DataFrame:
-        """The whole of a table that no engine chooses rows of."""
+        """All rows of a table whose engine cannot choose rows."""
         if table not in self._whole:
             self._whole[table] = super().whole(table, list(self._columns[table]))
         return self._whole[table]
 
-    # --- the rows of a table that may stand in the result -------------------------------------------------------------
+    # --- the rows of a table that may be in the result ----------------------------------------------------------------
 
     def _tests(self, table: str) -> tuple[CellTest, ...]:
-        """What ``where`` asks of a table that its rows can be chosen by."""
+        """The tests of ``where`` that can select a table's rows."""
         found = []
         for test in self._where.by_column:
             if test.column[0] != table:
                 continue
             if self.how == "left" and table != self.plan.start and test.null:
-                continue  # a row without a partner in the table has its null there, too
+                continue  # a row without a partner in the table has a null there, too
             if table not in self._pushdowns or self._pushdowns[table].says(self._name(table), test):
                 found.append(test)
         return tuple(found)
 
     def _selection(self, table: str) -> Selection:
-        """By ``where``, and by the tables that the plan joins to it."""
+        """The selection by ``where``, and by the tables that the plan joins to it."""
         keys: dict[str, pd.Index] = {}
         within: dict[str, Within] = {}
         for step in self.plan.steps:
@@ -163,7 +163,7 @@ class _Crossing(PlanRows):
         return Selection(self._tests(table), keys, within)
 
     def _towards(self, step: JoinStep, mine: str, theirs: str) -> pd.Index | Within | None:
-        """The keys that rows of the base may have, where that leaves out some of them."""
+        """The keys that rows of the base may have, if that leaves out some rows."""
         if step.base not in self._pushdowns:
             return None
         base, table = self._pushdowns[step.base], self._pushdowns.get(step.table)
@@ -192,7 +192,7 @@ class _Crossing(PlanRows):
         return keys
 
     def _are_fewer(self, keys: float | None, table: str, column: str) -> bool:
-        """Whether so many keys can leave out a good part of a column's values."""
+        """Whether this number of keys can leave out a good part of a column's values."""
         profile = self._corpus.profile(table).column(column)
         most = self._rows(table) if profile.distinct is None else profile.distinct
         return keys is not None and (most is None or keys < most / 2)
@@ -201,11 +201,11 @@ class _Crossing(PlanRows):
         return self._corpus.profile(table).rows
 
     def _leave_if_near(self, table: str, column: str, sent: pd.Index, lone: pd.Index) -> None:
-        """Leave to pandas where a text that is none of those sent may mean the same as a lone one."""
+        """Leave the merge to pandas if a text that was not sent may mean the same as one without a partner."""
         forms = _canonical_forms(lone.tolist())
         found = self._pushdowns[table].near(self._name(table), column, sent, forms, _MOST_NEAR)
         if found is None or not forms.isdisjoint(_canonical_forms(found)):
-            raise LeftToMemory("texts may be alike though written otherwise")
+            raise LeftToMemory("keys of text may match in another spelling")
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -217,14 +217,14 @@ class _Crossing(PlanRows):
         return frame
 
     def _note(self, table: str, what: str, rows: int, size: int, selection: Selection) -> None:
-        """What one statement brought here, and the keys that were sent for it."""
+        """Note the rows that one statement brought here, and the keys that were sent for it."""
         sent = selection.keys.values()
         self._moved.append(
             Moved(table, self._pushdowns[table].kind, what, rows, size, sum(map(len, sent)), sum(map(_size_of, sent)))
         )
 
     def _referenced(self, step: JoinStep) -> pd.DataFrame:
-        """The rows of a table that those of its base ask for."""
+        """The rows of a table that its base's rows reference."""
         pushdown, base = self._pushdowns[step.table], self._tables[step.base]
         known = self._rows(step.table)
         asked: dict[str, pd.Index] = {}
@@ -241,7 +241,7 @@ class _Crossing(PlanRows):
         return found
 
     def _parts(self, start: Selection, limit: int | None) -> Iterator[bool]:
-        """Read the tables, of a limit with more and more rows of the start table; whether these are all of its rows."""
+        """Read the tables, for a limit in growing parts of the start table; yields whether all its rows are read."""
         table = self.plan.start
         reach = None if limit is None else max(_FIRST_ROWS, 4 * limit)
         for round in range(_ROUNDS + 1):
@@ -265,11 +265,11 @@ class _Crossing(PlanRows):
     # --- rows for the merge -------------------------------------------------------------------------------------------
 
     def may_pick(self, table: str) -> bool:
-        """Of those that no engine chooses by keys."""
+        """As in the base class, for tables whose engine cannot choose rows by keys."""
         return table not in self._pushdowns and super().may_pick(table)
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """The rows of the table that may stand in the result."""
+        """The rows of the table that may be in the result."""
         if table not in self._pushdowns and not set(columns) <= set(self._columns[table]):
             return super().whole(table, columns)
         return self._tables[table][list(columns)]
@@ -277,11 +277,11 @@ class _Crossing(PlanRows):
     # --- the merge ----------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[pd.DataFrame, MergeReport]:
-        """The frame, and the report; counted already where all rows of the start table had to be read."""
+        """The frame, and the report; it is already counted if all rows of the start table had to be read."""
         limit, on_loss = self.asked.limit, self.asked.on_loss
         counts_all = not self._where and limit is None
         if on_loss == "raise" and self.how == "inner" and not counts_all:
-            raise LeftToMemory("all the rows that are lost are wanted")
+            raise LeftToMemory("the error needs all rows that are lost")
         start = Selection()
         if not (on_loss == "raise" and self.how == "inner"):
             start = self._selection(self.plan.start)
@@ -290,7 +290,7 @@ class _Crossing(PlanRows):
             merge = Merge(self.asked, self, self._early, self._late)
             steps = [merge.advance(step, "allow", says=False) for step in self.plan.steps]
             if any(step.coerced for step in steps):
-                raise LeftToMemory("texts are alike though written otherwise")
+                raise LeftToMemory("keys of text match in another spelling")
             lost = len(merge.lost())
             merge.select(self._where)
             if is_whole or (limit is not None and merge.rows.length >= limit):
@@ -316,13 +316,13 @@ class _Crossing(PlanRows):
         return len(self._here(table))
 
     def _with_unread(self, step: JoinStep, report: StepReport) -> StepReport:
-        """With the rows of the step's table that no row asked for."""
+        """The report, with the rows of the step's table that no row references."""
         unread = self._size(step.table) - len(self._tables[step.table])
         return replace(report, unmatched_right=report.unmatched_right + unread)
 
 
 def _counted(asked: Asked) -> RowCounts:
-    """What became of all rows. That no row is repeated, and whether any is lost, is known by now."""
+    """The row counts. At this point it is known that no row is repeated, and whether any is lost."""
     return merge_in_memory(replace(asked, wanted={}, on_fanout="allow", on_loss="allow"))[1].counts
 
 
@@ -335,13 +335,13 @@ def _keys_of(keys: pd.Series) -> pd.Index:
 
 
 def _canonical_forms(texts: Sequence[str]) -> set[str]:
-    """All that the texts may mean: as numbers where they can be read as such, and as text."""
+    """All canonical forms of the texts: as numbers, if they can be read so, and as text."""
     forms = {form for form in canonical_all(list(texts))[0] if form is not None} if texts else set()
     return forms | {plain(text.strip())[0] or "" for text in texts if text.strip()}
 
 
 def _size_of(values: pd.Series | pd.Index) -> int:
-    """Their bytes in an Arrow table."""
+    """Their size in bytes as an Arrow table."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
     try:

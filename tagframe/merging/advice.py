@@ -1,4 +1,4 @@
-"""What a merge says of itself before and after it: warnings and refusals, each with the values and the way out."""
+"""The warnings and refusals of a merge, each with the values and the way out."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from tagframe.keys.terms import CALENDAR, FAINT_NAME
 Reaction = Literal["raise", "warn", "allow"]
 
 DOUBTFUL = 0.5
-"""The score below which a merge warns: scores are chances, and such a step is less likely a key than not."""
+"""A merge warns of a step that scores below: a score is a chance, so such a step is more likely wrong than right."""
 
 _HARDLY = 0.01
-"""Values that are met by accident as rarely as this, relative to how often a key's are, need but a hint of a name."""
+"""If values match by accident this rarely, relative to those of a key, a hint in the names is enough."""
 _SHOWN = 3
 
 
@@ -49,7 +49,7 @@ _heard: ContextVar[list[str] | None] = ContextVar("tagframe_advice", default=Non
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """A block whose warnings are collected in a list instead, by somebody who tells them otherwise."""
+    """A block whose warnings are collected in a list, for a caller that reports them in another way."""
     said: list[str] = []
     token = _heard.set(said)
     try:
@@ -59,7 +59,7 @@ def heard() -> Iterator[list[str]]:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn the line of the user's own code from which the library was called."""
+    """Warn, pointing to the line of the user's own code that called the library."""
     if (said := _heard.get()) is not None:
         said.append(message)
         return
@@ -67,38 +67,43 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def say_doubt(plan: JoinPlan) -> None:
-    """Warn of steps on what is less likely a key than not, and of those that only values speak for."""
+    """Warn of steps on low-confidence keys, and of steps whose columns match by their values only."""
     inferred = [step for step in plan.steps if step.key.evidence.origin == "inferred"]
     doubtful = [step for step in inferred if step.score < DOUBTFUL]
     unnamed = [step for step in inferred if step.score >= DOUBTFUL and is_unnamed(step.key)]
     for steps, what in (
-        (doubtful, "what is less likely a key than not"),
-        (unnamed, "columns whose values fit, though their names say nothing of it"),
+        (doubtful, f"low-confidence key{'s' * (len(doubtful) > 1)}"),
+        (unnamed, "joined on columns that match by their values, not by their names"),
     ):
         if steps:
-            shown = "; ".join(f"{step} ({step.score:.2f})" for step in steps)
-            warn(
-                f'joined on {what}: {shown}. plan.alternatives has other ways, on="a.x = b.y" takes one of your own',
-                DoubtfulJoinWarning,
-            )
+            warn(f"{what}: {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
+
+
+_OTHER_KEYS = 'plan.alternatives lists other joins, on="a.x = b.y" sets your own'
+
+
+def _with_chances(steps: Sequence[JoinStep]) -> str:
+    from tagframe.display.markup import percent
+
+    return "; ".join(f"{step} ({percent(step.score)})" for step in steps)
 
 
 def say_stacked(plan: JoinPlan, on: On | None) -> None:
-    """Warn where rows of other tables come on top of the anchor's, or what on= says of one is taken for others."""
+    """Warn if other tables are stacked with the anchor, or if ``on`` names one part of a stack and applies to all."""
     items = [on] if isinstance(on, str | KeyPair) else list(on or ())
     said = " ".join(item if isinstance(item, str) else f"{item.left} {item.right}" for item in items)
     for source in plan.sources:
         named = [part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", said)]
         parts = [f"{part.id} ({counted(part.rows, 'row')})" if part.rows else part.id for part in source.parts]
         if plan.is_anchored and source.id == plan.start and parts:
-            what = "the merge is of the rows of all of them"
+            what = "the result has the rows of all of them"
         elif 0 < len(named) < len(parts):
-            what = f"what on= says of {' and '.join(named)} is taken for all of them"
+            what = f"on= names {' and '.join(named)} and applies to all of them"
         else:
             continue
         warn(
-            f"{' and '.join(parts)} are of one shape and stacked: {what}. stack=True says that it is meant, "
-            "stack=False joins them apart",
+            f"{' and '.join(parts)} have the same columns and are stacked: {what}. stack=True confirms this, "
+            "stack=False joins them separately",
             TablesStackedWarning,
         )
 
@@ -108,7 +113,7 @@ def say_left_out(plan: JoinPlan) -> None:
     if plan.left_out:
         many = len(plan.left_out) > 1
         warn(
-            f"{' and '.join(plan.left_out)} {'are' if many else 'is'} left out: more likely not needed, and would only "
+            f"{' and '.join(plan.left_out)} {'are' if many else 'is'} left out: probably not needed, and would only "
             f"repeat rows of {plan.start}. found.add({', '.join(map(repr, plan.left_out))}) joins "
             f"{'them' if many else 'it'}",
             TableLeftOutWarning,
@@ -116,7 +121,7 @@ def say_left_out(plan: JoinPlan) -> None:
 
 
 def is_unnamed(key: KeyPair) -> bool:
-    """Whether values speak for an inferred key, and hardly a name does."""
+    """Whether an inferred key rests on values, with hardly any support from names."""
     names = [{column.casefold() for column in columns} for columns in (key.left_columns, key.right_columns)]
     if names[0] == names[1] and not any(map(is_attribute, names[0])):
         return False
@@ -126,7 +131,7 @@ def is_unnamed(key: KeyPair) -> bool:
 
 
 def _share_a_word(key: KeyPair) -> bool:
-    """Whether the names of both sides, each a column's and its table's, have a word in common that says what it is."""
+    """Whether both sides (names of column and table) have a meaningful word in common."""
     mine, theirs = (
         {word for name in (table.rpartition(".")[2], *columns) for word in words(name)}
         for table, columns in ((key.left_table, key.left_columns), (key.right_table, key.right_columns))
@@ -134,33 +139,38 @@ def _share_a_word(key: KeyPair) -> bool:
     return any(len(word) > 1 for word in (mine & theirs) - KEY_WORDS - GENERIC)
 
 
-def ways_as_sure(plan: JoinPlan) -> tuple[str, ...]:
-    """Each plan that is as sure as this one, in a line."""
+def equally_likely(plan: JoinPlan) -> tuple[str, ...]:
+    """Each plan that is as likely as this one, in a line: the steps that only it has, and their chance."""
     from tagframe.display import alternative_lines
 
-    return tuple(alternative_lines(replace(plan, alternatives=plan.ambiguous)))
+    found: list[str] = []
+    for other in plan.ambiguous:
+        shared = {step.key for step in other.steps}
+        common = tuple(step for step in plan.steps if step.key in shared)
+        found += alternative_lines(replace(plan, steps=common, alternatives=(other,), ambiguous=()))
+    return tuple(found)
 
 
 def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
-    """Warn of, or refuse, a plan beside others that are as sure.
+    """Warn of, or refuse, a plan if others are equally likely.
 
     Raises:
-        AmbiguousJoin: there are such, and ``reaction`` is "raise".
+        AmbiguousJoin: there are such plans, and ``reaction`` is "raise".
     """
     if not plan.ambiguous or reaction == "allow":
         return
-    others = "; ".join(ways_as_sure(plan)[:_SHOWN])
+    others = "; ".join(equally_likely(plan)[:_SHOWN])
     message = (
-        f"the tables join in more than one way, and nothing tells which is meant: on "
-        f"{'; '.join(map(str, plan.steps))}; or {others}. on= takes the one that you mean"
+        f"the tables join in more than one way: on {'; '.join(map(str, plan.steps))}; equally likely: {others}. "
+        "Choose one with on="
     )
     if reaction == "raise":
-        raise AmbiguousJoin(f"{message}, on_ambiguous='allow' the first", [plan, *plan.ambiguous])
+        raise AmbiguousJoin(f"{message}, or take the first with on_ambiguous='allow'", [plan, *plan.ambiguous])
     warn(message, AmbiguousJoinWarning)
 
 
 def is_withheld(plan: JoinPlan, step: JoinStep) -> bool:
-    """Whether a step joins on a column of which no message shows a cell."""
+    """Whether a step joins on a column whose cells no message may show."""
     return any(
         column in plan.source(table).withheld
         for table, columns in ((step.base, step.base_columns), (step.table, step.columns))
@@ -169,7 +179,7 @@ def is_withheld(plan: JoinPlan, step: JoinStep) -> bool:
 
 
 def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
-    """Refuse keys that were rounded: floats from which on not every integer has one of its own.
+    """Refuse keys that may have been rounded: floats so large that several integers share one.
 
     Args:
         name: ``table.column``, for the message.
@@ -186,32 +196,32 @@ def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
     limit = 2.0 ** (np.finfo(dtype).nmant + 1)
     rounded = values[np.isfinite(values) & (np.abs(values) >= limit)]
     if len(rounded):
-        such = f", as {rounded[0]:.0f}" if shown else ""
+        such = f" (for example {rounded[0]:.0f})" if shown else ""
         raise InexactKeys(
             f"{counted(len(rounded), f'key of {name} is a float', f'keys of {name} are floats')} of {limit:,.0f} and "
-            f"more{such}: there {dtype} rounds integers, so that unlike keys look alike. Read the column as 'Int64', "
-            "which has room for missing values, or as text"
+            f"more{such}. There {dtype} rounds integers, so different keys look equal. Read the column as 'Int64', "
+            "which can hold missing values, or as text"
         )
 
 
 def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, Any] | None) -> None:
-    """Warn of rows that match only because text was read otherwise than it is written; without example if hidden."""
+    """Warn of rows that match only in canonical form; without an example if the column is hidden."""
     such = ""
     if example is not None:
-        such = f", as {example[0]!r} and {example[1]!r}"
+        such = f", for example {example[0]!r} and {example[1]!r}"
     warn(
-        f"{coerced:,} of {counted(rows, 'row matches', 'rows match')} on {step} only where keys are read alike though "
-        f"written otherwise{such}",
+        f"{coerced:,} of {counted(rows, 'row matches', 'rows match')} on {step} only after coercion: the keys are "
+        f"written differently{such}",
         CoercedKeysWarning,
     )
 
 
 def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any] | None) -> None:
-    """Warn of texts without a partner that would have one if they were read as what they may mean."""
-    such = "" if example is None else f", as {example[0]!r} and {example[1]!r}"
+    """Warn of texts without a partner that would have one in canonical form."""
+    such = "" if example is None else f" (for example {example[0]!r} and {example[1]!r})"
     warn(
-        f"{counted(alone, 'row finds', 'rows find')} no partner on {step} by texts that are written otherwise than "
-        f"others which may mean the same{such}. Write them alike where they do",
+        f"{counted(alone, 'row finds', 'rows find')} no partner on {step}, but texts on the other side may mean the "
+        f"same{such}. If they do, write them alike",
         DoubtfulJoinWarning,
     )
 
@@ -224,22 +234,17 @@ def loss(start: str, lost: int, rows: int) -> str:
 
 
 def say_loss(start: str, lost: int, rows: int, examples: pd.DataFrame | None) -> None:
-    """Warn of rows of the anchor that are lost, and show three of them where they are at hand."""
+    """Warn of lost rows of the anchor, and show up to three of them if they are at hand."""
     shown = ""
     if examples is not None and len(examples.columns):
-        shown = f", as {'; '.join(_row_text(row) for row in examples.head(_SHOWN).to_dict('records'))}"
+        shown = f", for example {'; '.join(_row_text(row) for row in examples.head(_SHOWN).to_dict('records'))}"
     warn(f"{loss(start, lost, rows)}{shown}. how='left' keeps them", RowsLostWarning)
 
 
 def say_unmatched(steps: Sequence[JoinStep]) -> None:
     """Warn of steps in which no row found a partner."""
     if steps:
-        shown = "; ".join(f"{step} ({step.score:.2f})" for step in steps)
-        warn(
-            f"joined on what no row has a partner by: {shown}. plan.alternatives has other ways, "
-            'on="a.x = b.y" takes one of your own',
-            DoubtfulJoinWarning,
-        )
+        warn(f"no row finds a partner on {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
 def _row_text(row: dict[Any, Any]) -> str:
@@ -247,59 +252,65 @@ def _row_text(row: dict[Any, Any]) -> str:
 
 
 def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True, wider: str = "") -> str:
-    """What a step would repeat, and what to do instead; whether the error has all these rows, or the first ones."""
+    """The message of a step that would repeat rows, and how to avoid it.
+
+    ``are_all`` says whether the error has all of these rows or only the first ones.
+    """
     shown = "They" if are_all else "The first of them"
     message = (
         f"joining {step.table} on {step} would repeat {counted(rows, 'row')} of {plan.start}, {most:,} times at most. "
-        f"{shown} are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
+        f"{shown} are in .rows of this error. Pass on_fanout='allow' if the repetition is intended, or"
     )
     otherwise = wider or _versions(plan, step)
     if otherwise:
         return f"{message} {otherwise}"
     way = way_to_aggregate(plan.by_id[step.table], step.columns)
-    aggregate = f"give {step.table} one row a key: merge(…, {way})"
+    aggregate = f"give {step.table} one row per key: merge(…, {way})"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.grows]
     if not still:
         return f"{message} start from {step.table}, or {aggregate}"
-    return f"{message} {aggregate}: a start from {step.table} would repeat its rows too, for {still[0].table}"
+    return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
 
 
 def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[Column, str]]) -> str:
-    """How to join a table on further columns, each of them a table's that is there already and the column alike."""
+    """How to join a table on more columns: each is the column of a table joined before, and the column like it."""
     columns = " and ".join(column for _, column in more)
     if any(owner != step.base for (owner, _), _ in more):
         names = ", ".join(map(repr, dict.fromkeys(owner for (owner, _), _ in more)))
         both = [*step.columns, *(column for _, column in more)]
-        return f"{columns} of {names} belongs to the key: merge the others first, then that with {step.table} on {both}"
+        return (
+            f"{columns} of {names} belongs to the key: merge the other tables first, then merge the result with "
+            f"{step.table} on {both}"
+        )
     key = step.oriented
     key = replace(
         key,
         left_columns=(*key.left_columns, *(mine for (_, mine), _ in more)),
         right_columns=(*key.right_columns, *(column for _, column in more)),
     )
-    return f'join on {columns} too, which repeats no row: on="{text_of(key, plan.named)}"'
+    return f'join on {columns} too, so that no row is repeated: on="{text_of(key, plan.named)}"'
 
 
 def _versions(plan: JoinPlan, step: JoinStep) -> str:
-    """How a table of versions is joined: as of a moment, or its current rows; "" where it has none."""
+    """How to join a table of versions: as of a moment, or only its current rows; "" for a table without versions."""
     table, base = plan.source(step.table), plan.source(step.base)
     columns = {version_column(column): column for column in reversed(table.columns)}
     start, end, current = (columns.get(kind) for kind in ("start", "end", "current"))
     if step.key.signs or not has_versions(table.columns):
         return ""
-    said = f"rows of {table.id} are versions:"
+    said = f"the rows of {table.id} are versions:"
     if start is not None:
         moments = [c for c in base.columns if {*words(c)} & {*CALENDAR, "at", "on"} and c not in step.base_columns]
         moment = f"{base.name}.{moments[0] if moments else 'DAY'}"
         then = f"between {table.name}.{start} and {table.name}.{end}" if end else f">= {table.name}.{start}"
-        said += f' join the one of its day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
+        said += f' join the version of the day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
     elif "number" in columns:
         said += f" join on {columns['number']} too, or"
     if current is not None:
-        return f"{said} only those of today, {table.name}[{table.name}[{current!r}] == …]"
+        return f"{said} only the current ones, {table.name}[{table.name}[{current!r}] == …]"
     today = f"{table.name}[{table.name}[{end!r}].isna()]" if end else f"the last of each {', '.join(step.columns)}"
-    return f"{said} only those of today, {today}"
+    return f"{said} only the current ones, {today}"
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

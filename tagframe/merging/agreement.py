@@ -1,12 +1,13 @@
-"""Whether matched rows agree where their tables share another column.
+"""Whether matched rows agree in another column that their tables share.
 
-A rate that is looked up by its day alone is another currency's for every invoice in another one. The values of both
-columns stand in the joined rows, so that they are compared there, wherever the join ran.
+Example: rates are looked up by day only, although they also depend on the currency. Every invoice in another currency
+then gets a wrong rate. The joined rows have the values of both columns, so they are compared there, wherever the join
+ran.
 
-Most columns that two tables share are no evidence: both have a status, a name, notes. One is where it says which rows
-are meant and the key does not: the right column of the key is not what the rows of its table are known by (rates by
-day, prices by product), or its table holds one period of several, or each value stands once on both sides of a key that
-is called alike in both.
+Most columns that two tables share are no evidence: both have a status, a name, notes. A shared column is evidence if it
+says which row is meant and the key does not. There are three such cases. The right column of the key does not identify
+the rows of its table (rates by day, prices by product). The right table holds one period of several. Or the key has the
+same name in both tables, and each of its values occurs once on both sides.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from tagframe.keys.terms import CALENDAR
 from tagframe.merging import advice
 
 _DIFFER = 0.05
-"""Matched rows that differ in a smaller share than this are mistakes in the data."""
+"""If a smaller share of the matched rows differs, the differences are mistakes in the data."""
 _ALIKE = 0.5
-"""The share of the values of the column with fewer ones that the other one has, so that both mean one kind of thing."""
+"""Two columns mean the same kind of thing if they share at least this much of the smaller one's values."""
 _EACH_ONCE = 5
-"""Values that stand once each on both sides, all of them shared, tell rows apart where there are so many."""
+"""Values that are shared and occur once on each side identify rows if there are at least this many."""
 _PERIODS = CALENDAR | {"period", "season", "fiscal"}
 _MOMENTS = frozenset("date day time timestamp datetime hour".split())
 _AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
@@ -44,13 +45,13 @@ _AUDIT = frozenset("created updated modified inserted loaded deleted changed at 
 
 @dataclass(frozen=True)
 class Shared:
-    """A column that both tables of a step have, and that is no part of its key.
+    """A column that both tables of a step have and that is not part of the key.
 
     Attributes:
-        step: of the plan.
-        mine, theirs: table id and column, of the table that is there already and of the one brought in.
-        says_which: whether the key leaves open which row is meant, so that the column may say it.
-        alike: whether both sides of the key are called alike.
+        step: the step of the plan.
+        mine, theirs: (table id, column) in the table joined before, and in the new table.
+        says_which: whether the key may leave open which row is meant, so that this column may decide it.
+        alike: whether both sides of the key have the same name.
     """
 
     step: JoinStep
@@ -61,12 +62,12 @@ class Shared:
 
     @property
     def keys(self) -> list[Column]:
-        """The columns of the step's key, of the table that is there already."""
+        """The key columns of the step, in the table joined before."""
         return [(self.step.base, column) for column in self.step.base_columns]
 
 
 def columns_there(plan: JoinPlan, corpus: Corpus) -> set[Column]:
-    """The columns of a plan that its corpus has, which may have changed since; all of stacks."""
+    """The columns of a plan that the corpus still has; for stacks, all of their columns."""
     return {
         (source.id, column)
         for source in plan.sources
@@ -77,7 +78,7 @@ def columns_there(plan: JoinPlan, corpus: Corpus) -> set[Column]:
 
 
 def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
-    """The columns by which matched rows may be told to disagree, of those that the corpus has still."""
+    """The shared columns in which matched rows may disagree, of those that the corpus still has."""
     there = columns_there(plan, corpus)
     sources = plan.by_id
     used = {
@@ -90,7 +91,7 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
         if step.key.evidence.origin != "inferred" or {*step.base_columns} & {*base.hidden}:
-            continue  # who gave or declared a key has said what it is, and of a hidden one there is nothing to show
+            continue  # a given or declared key is taken as it is, and nothing of a hidden one may be shown
         mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
         known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)
@@ -110,7 +111,7 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
 
 
 def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
-    """Columns of one name in two tables that say of what a row is, and so may be part of a key."""
+    """Columns with the same name in two tables that may be part of a key."""
     mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
     for column in table.columns:
         other, name = mine.get(column.casefold()), names.column_name(column)
@@ -121,14 +122,14 @@ def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
 
 
 def _is_known_by(table: str, column: str, first: str) -> bool:
-    """Whether the rows of a table are known by a column: it is called as the table's own key, or as its rows are."""
+    """Whether a column identifies the rows of a table: its name is that of the table's key, or of the table's rows."""
     if is_unnamed(table):
         return column == first and bool(names.column_name(column).key_word)
     return names.own(column, table) >= 0.5 or names.calls(column, table)
 
 
 def _is_kind(column: str) -> bool:
-    """Whether the column's name says of what a row is: a currency, a region, a year; not a status, a name or a day."""
+    """Whether the column's name is a kind that rows are grouped by: currency, region, year; not status, name, day."""
     words = {*names.column_name(column).words}
     return not (names.is_attribute(column) and not words <= _PERIODS) and not words & _MOMENTS
 
@@ -143,12 +144,12 @@ def _may_tell(column: str, *, alike: bool) -> bool:
 def disagreements(
     frame: pd.DataFrame, shared: Sequence[Shared], called: Mapping[Column, str]
 ) -> list[tuple[Shared, str]]:
-    """What differs in the joined rows, in words.
+    """The shared columns that differ in the joined rows, each with a sentence.
 
     Args:
         frame: the joined rows.
-        shared: of its plan.
-        called: the name in the frame of a table's column.
+        shared: the shared columns of the plan.
+        called: the name in the frame of each (table id, column).
     """
     found = []
     for one in shared:
@@ -163,10 +164,10 @@ def disagreements(
 
 
 def say(plan: JoinPlan, found: Sequence[tuple[Shared, str]]) -> None:
-    """Warn of matched rows that differ in a column that may be part of the key."""
+    """Warn if matched rows differ in a column that may be part of the key."""
     for shared, sentence in found:
         on = _with_column(shared, plan)
-        advice.warn(f'{sentence}; is it part of the key? on="{on}" has it there', DoubtfulJoinWarning)
+        advice.warn(f'{sentence}; if it is part of the key, pass on="{on}"', DoubtfulJoinWarning)
 
 
 def _with_column(shared: Shared, plan: JoinPlan) -> str:
@@ -177,14 +178,14 @@ def _with_column(shared: Shared, plan: JoinPlan) -> str:
 
 
 def _varies(frame: pd.DataFrame, shared: Shared, called: Mapping[Column, str]) -> bool:
-    """Whether rows of one key hold several values: what numbers another thing may else be a mere attribute of it."""
+    """Whether rows with the same key have several values. If not, the column may be an attribute of the key."""
     keys = [hashable(frame[called[key]]) for key in shared.keys]
     value = hashable(frame[called[shared.mine]])
     return bool((value.groupby(keys).nunique() > 1).any())
 
 
 def _counted(mine: pd.Series, theirs: pd.Series, shared: Shared) -> tuple[int, int] | None:
-    """Rows that differ, and rows that have both values; None where they are no evidence."""
+    """The number of rows that differ, and of rows with both values; None if they are no evidence."""
     if any(pd.api.types.is_float_dtype(one.dtype) or pd.api.types.is_bool_dtype(one.dtype) for one in (mine, theirs)):
         return None
     both = (mine.notna() & theirs.notna()).to_numpy()

@@ -1,11 +1,10 @@
 """Keys, plans and merges of frames, which are opened as a corpus for the call.
 
-Frames are given one by one, as a list, or by name; see :func:`~tagframe.merging.given_frames.named_frames` for what a
-frame without a name is called. The first one is the anchor: the plan starts from its rows. An index is used as far as
-its levels have names: they are columns, the first ones of their frame, and so of the result, whose own index is fresh.
-Frames of one shape whose names differ in a number or a date ({"sales_2023": …, "sales_2024": …}), and that no key
-joins, are stacked and joined as one, unless ``stack=False``. Frames without a name are not, since nothing but their
-columns says so.
+Frames are given one by one, as a list, or by name; :func:`~tagframe.merging.given_frames.named_frames` gives names to
+frames without one. The first frame is the anchor: the plan starts from its rows. The named levels of an index become
+the first columns of their frame; the result has a fresh index. Frames with the same columns whose names differ in a
+number or a date ({"sales_2023": …, "sales_2024": …}), and that no key joins, are stacked and joined as one, unless
+``stack=False``. Frames without a name are not stacked.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from tagframe.merging.given_frames import Frames, GivenFrames
 from tagframe.merging.run import Where, run_plan
 
 _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|fk|ref)$|^(?:id|key|code)$", re.I)
-"""The end of a key column's name that says that it is one: what stands before it is what it refers to."""
+"""The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
 def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
-    """Find the key pairs between frames that are likelier true than not, best first, as :func:`join_plan` uses them.
+    """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -46,19 +45,19 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: p
     Args:
         *frames: one by one, or as one list or mapping from names.
         similarity: likeness in meaning of two names, in [0, 1].
-        **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Names tell keys; where frames have none
-            and no key is found, a warning says so.
+        **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Keys are found by names: if the frames
+            have no names and no key is found, a warning says so.
 
     Raises:
-        InvalidArgument: no frames, frames with and without names, what is not a frame, or columns or index levels that
-            cannot be told apart.
+        InvalidArgument: no frames, frames with and without names, something that is not a frame, or columns or index
+            levels with the same name.
     """
     if frames and named:
-        raise InvalidArgument(f"frames are all given by name, or none; {', '.join(named)} are, and others are not")
+        raise InvalidArgument(f"give a name to all frames or to none; only {', '.join(named)} have one")
     given = GivenFrames.of((named,) if named else frames)
     found = accepted_keys(given.profiled(), given.ids, similarity)
     if not found and not given.are_named:
-        warn(f"no keys are found between frames without names, which tell them: {NAMED}", DoubtfulJoinWarning)
+        warn(f"no keys found: keys are found by names, and the frames have none; {NAMED}", DoubtfulJoinWarning)
     return found
 
 
@@ -81,12 +80,12 @@ def join_plan(
     Args:
         *frames: one by one, or as one list or mapping from names.
         on: key pairs to join on, as for :func:`merge`.
-        keys: the key pairs to choose from, in place of inferred ones; as text, ``"a.x = b.y"``, they are sure.
+        keys: the key pairs to choose from, in place of inferred ones; given as text, ``"a.x = b.y"``, they are certain.
         similarity: likeness in meaning of two names, in [0, 1].
-        stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one.
+        stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one.
 
     Raises:
-        InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or an
+        InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or an
             ``on`` that is not understood.
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
@@ -149,31 +148,31 @@ def merge(
     2        3         20   Bo
 
     Args:
-        *frames: one by one, or as one list or mapping from names. The rows of the first one are kept as they are:
-            each once, in their order.
-        on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` where each
-            name is in one frame, ``"day"`` for a column that frames share, or a list: names in a list are one key of
-            several columns, ``["country", "year"]``. Frames that these leave apart are joined on inferred keys.
+        *frames: one by one, or as one list or mapping from names. Each row of the first frame appears once, in the
+            frame's order.
+        on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` if each name is
+            in one frame only, ``"day"`` for a column that frames share, or a list. Names in a list form one key of
+            several columns, ``["country", "year"]``. Frames that these do not connect are joined on inferred keys.
         plan: the whole plan, instead; see :func:`join_plan`.
-        stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one; the report then
-            begins with that. Where None they are, with a warning if the first frame is one of them, or ``on`` names it.
+        stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
+            report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
+            ``on`` names one.
         how: the kind of every join. "left" keeps the rows of the first frame.
-        on_fanout: what to do where a step repeats rows of the first frame: "raise", "warn" or "allow".
-        on_loss: what to do where rows of the first frame are lost; other frames lose rows by nature.
-        on_ambiguous: what to do where other plans are as sure.
-        columns: those of the result, by the name that they have there, or as ``column`` or ``frame.column``; all where
-            None.
-        where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
-            values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
-        limit: at most so many rows.
-        aggregate: frames of which one row a key is joined, so that they repeat no rows, as
+        on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
+        on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
+        on_ambiguous: what to do if other plans are equally likely.
+        columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
+        where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
+            function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
+        limit: the largest number of rows.
+        aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
             {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count" or "nunique".
 
     Returns:
-        A frame with a fresh index; columns that clash carry their table's name.
+        A frame with a fresh index; columns with the same name get their table's name in front.
 
     Raises:
-        InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or an
+        InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or an
             argument that is not understood.
         TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
@@ -204,10 +203,10 @@ def merge(
 
 
 def column_meanings(plan: JoinPlan) -> dict[str, str]:
-    """Name in the merged frame → what it means, for columns named after a table whose own name was made up.
+    """Name in the merged frame → its meaning, for columns named after a table without a name of its own.
 
-    ``frame_2.name`` tells a reader nothing. It is called by the key that leads to its table (``team.name`` where
-    ``team_id = frame_2.id``), or by its own name alone where no key says more.
+    ``frame_2.name`` means nothing to a reader. The column is named by the key that leads to its table (``team.name`` if
+    ``team_id = frame_2.id``), or by its own name alone.
     """
     sources = plan.by_id
     meanings = {}
@@ -220,7 +219,7 @@ def column_meanings(plan: JoinPlan) -> dict[str, str]:
 
 
 def _role(plan: JoinPlan, table: str) -> str:
-    """What the rows of a table are to those that refer to them: "team" for ``team_id = table.id``; "" if unknown."""
+    """The role of a table's rows for the rows that refer to them: "team" for ``team_id = table.id``; "" if unknown."""
     for step in plan.steps:
         if step.table == table and not step.grows:
             return _KEY_WORD.sub("", str(step.base_columns[0]))

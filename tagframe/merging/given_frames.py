@@ -25,19 +25,19 @@ Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
 """One of several frames, or all of them: by name, or in a sequence."""
 
 _LOOKED_AT = 1_000
-"""Values by which a column of fractions is known."""
+"""The first values of a column that decide whether it holds fractions."""
 _LONG = 100_000
-"""Rows from which on a column of integers is looked at for gaps first."""
+"""A column of integers with at least this many rows is first checked for gaps."""
 _FAMILIES: Mapping[str, TypeFamily] = {"i": "integer", "u": "integer", "f": "real", "b": "boolean", "M": "date"}
 
 
 @dataclass(frozen=True)
 class GivenFrames:
-    """Frames as a corpus of which nothing is known yet but names and dtypes.
+    """Frames as a corpus; only names and dtypes are known at first.
 
     Attributes:
-        frames: by table id, in the order in which they were given.
-        are_named: whether their names say what they hold: the user gave them, or they are the tables' own.
+        frames: by table id, in the given order.
+        are_named: whether their names have a meaning: the user gave them, or they are the tables' own.
     """
 
     frames: Mapping[str, pd.DataFrame]
@@ -48,7 +48,7 @@ class GivenFrames:
         """The frames that a call was given: one by one, or as one list or mapping.
 
         Raises:
-            InvalidArgument: no frames, or what cannot be a table.
+            InvalidArgument: no frames, or something that cannot be a table.
         """
         frames = named_frames(given)
         by_name = len(given) == 1 and isinstance(given[0], Mapping)
@@ -56,19 +56,19 @@ class GivenFrames:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of the tables, in the order in which they were given."""
+        """The ids of the tables, in the given order."""
         return tuple(self.frames)
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The frames, their values not looked at."""
+        """The frames as a corpus, without profiles of their values."""
         return open_frames(self.frames, _bare_profile)
 
     def profiled(self, keys: Sequence[KeyPair] | None = None) -> Corpus:
-        """The frames, with what is known of their values.
+        """The frames as a corpus, with profiles of their values.
 
         Args:
-            keys: only the columns of these are looked at; where None, all that can be keys.
+            keys: only the columns of these keys are profiled; None for all columns that can be keys.
         """
         wanted = None
         if keys is not None:
@@ -85,13 +85,13 @@ class GivenFrames:
 
 
 def named_frames(given: Sequence[Frames]) -> dict[str, pd.DataFrame]:
-    """By id: the frames that a call was given.
+    """The frames that a call was given, by id.
 
-    A frame without a name is called by the table that it was read from (:meth:`Corpus.read`), else ``frame_1``,
-    ``frame_2``, … by its position. It is of the database that all of the named ones are of, else of ``frames``.
+    A frame without a name gets the name of the table that it was read from (:meth:`Corpus.read`), else ``frame_1``,
+    ``frame_2``, … by its position. Its database is that of the named frames, if they share one, else ``frames``.
 
     Raises:
-        InvalidArgument: there are none, or two of one name.
+        InvalidArgument: there are none, or two with the same name.
     """
     if len(given) == 1 and isinstance(given[0], Mapping):
         frames = dict(given[0])
@@ -101,7 +101,7 @@ def named_frames(given: Sequence[Frames]) -> dict[str, pd.DataFrame]:
             listed = given[0] if isinstance(given[0], Iterable) else given
         frames = _named_by_position(list(listed))
     if not frames:
-        raise InvalidArgument("frames are given one by one, as a list or by name as in {'loan': frame}; got none")
+        raise InvalidArgument("no frames given: pass them one by one, as a list, or by name as in {'loan': frame}")
     found: dict[str, pd.DataFrame] = {}
     for name, frame in frames.items():
         id = name if not isinstance(name, str) or "." in name else f"{FRAMES_DATABASE}.{name}"
@@ -115,7 +115,7 @@ def _named_by_position(frames: Sequence[Any]) -> dict[str, pd.DataFrame]:
     known: list[str | None] = []
     for frame in frames:
         if isinstance(frame, JoinPlan):
-            raise InvalidArgument("a plan is passed by name: plan=…")
+            raise InvalidArgument("pass a plan by name: plan=…")
         table = results.recall(frame, "table") if isinstance(frame, pd.DataFrame) else None
         known.append(None if table in known else table)
     databases = {table.partition(".")[0] for table in known if table is not None}
@@ -131,9 +131,9 @@ def _with_values(
     counted: Mapping[str, ColumnProfile],
     wanted: Collection[str] | None,
 ) -> TableProfile:
-    """The profile with what its rows say of the wanted columns; one without rows says no more than its names do.
+    """The profile with the values of the wanted columns; without rows, the profile of names only.
 
-    ``counted`` are columns of which enough is known already.
+    ``counted`` are columns that need no further profiling.
     """
     pieces = [*chunks]
     if not pieces:
@@ -161,9 +161,9 @@ def _with_values(
 
 
 def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
-    """Long columns of integers without gaps between their ends: the ends say which values they hold, without a sketch.
+    """Long columns of integers without gaps: their smallest and largest value say all, so no sketch is needed.
 
-    They are what numbers the rows of a table, and hashing each of their values would take longer than the merge.
+    Such columns number the rows of a table. Hashing each of their values would take longer than the merge.
     """
     found = {}
     for position, name in enumerate(map(str, frame.columns)):
@@ -182,7 +182,7 @@ def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
 
 
 def _may_be_key(values: Values) -> bool:
-    """Whether a column can be a key: not one of fractions, as its first values show."""
+    """Whether a column can be a key: not if its first values are fractions."""
     if not isinstance(values, pd.Series) or not pd.api.types.is_float_dtype(values.dtype):
         return True
     first = values.head(_LOOKED_AT).dropna().to_numpy(dtype=np.float64)
@@ -190,7 +190,7 @@ def _may_be_key(values: Values) -> bool:
 
 
 def _bare_profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
-    """What a frame's dtypes say; its rows are not looked at."""
+    """The profile from a frame's dtypes alone; its rows are not looked at."""
     columns = tuple(
         ColumnProfile(column, position, _family(dtype), dtype)
         for position, (column, dtype) in enumerate(zip(shape.columns, shape.declared_types, strict=True))

@@ -1,8 +1,8 @@
-"""Merges that the one engine which holds all tables runs as one statement; only the result travels.
+"""Merges that run as one statement in the engine that holds all tables; only the result is read.
 
-A plan runs there where SQL's answer is the same as pandas', which is checked and not assumed: keys are of one kind, no
-text that finds no partner would find one in canonical form (servers compare as they do: `Pushdown.as_in_memory`), and
-the tests can be said. What the report tells is counted by the engine, too, when somebody looks at it.
+A plan runs in the engine only if SQL gives the same result as pandas. This is checked: keys are of one kind, no text
+without a partner would find one in canonical form (servers have their own comparison: `Pushdown.as_in_memory`), and the
+tests can be written in SQL. The engine also makes the counts of the report, when they are first read.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.where import Asked, LeftToMemory
 
 SHOWN_ROWS = 1_000
-"""Rows of the start table that an error carries at most."""
+"""The largest number of rows of the start table on an error."""
 _SPARSE = 0.25
 _MOST_LONE = 200_000
-"""Distinct text keys without a partner that are looked at in canonical form."""
+"""The largest number of distinct text keys without a partner that are compared in canonical form."""
 _REACH, _ROUNDS = 64, 3
-"""Rows of the start table that are looked at first for each of a limit; then so many times as many; and how often."""
+"""For a limit: the first number of rows of the start table per row, the factor of each round, and the rounds."""
 _TIMES = "tagframe times"
 
 
@@ -41,9 +41,9 @@ def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeRe
     """The merged frame and its report.
 
     Raises:
-        LeftToMemory: the engine runs no joins, SQL might answer otherwise, or it would not be sooner.
+        LeftToMemory: the engine runs no joins, SQL might give another result, or it would not be faster.
         FanOut, RowsLost: as :func:`tagframe.merging.run_plan`; with the first of the rows.
-        ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or is not as it was.
+        ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or has changed.
     """
     with _opened(asked, engine) as merge:
         merge.check()
@@ -68,7 +68,7 @@ def _opened(asked: Asked, engine: Engine) -> Iterator[_EngineMerge]:
 
 
 class _EngineMerge:
-    """A plan as statements over one engine's tables, which go by an alias each."""
+    """A plan as statements over one engine's tables; each table has an alias."""
 
     def __init__(self, asked: Asked, pushdown: Pushdown) -> None:
         self.asked, self.plan, self.pushdown = asked, asked.plan, pushdown
@@ -79,7 +79,7 @@ class _EngineMerge:
         self.joined = Joined(self.plan, asked.how, self)
 
     def name(self, table: str) -> str:
-        """What the engine calls a table."""
+        """The engine's name of a table."""
         return self._names[table]
 
     # --- tables in statements -----------------------------------------------------------------------------------------
@@ -88,17 +88,17 @@ class _EngineMerge:
         return self._aliases[table]
 
     def item(self, table: str) -> exp.Expr:
-        """Its rows numbered where they are sorted by that."""
+        """The table in FROM, with its rows numbered if they are sorted by the number."""
         if self.plan.by_id[table].aggregates:
             return self._whole(table, self._aliases[table])
         return self.pushdown.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
 
     def join_type(self, how: How) -> str:
-        """As the engine has it."""
+        """The engine's kind of join."""
         return self.pushdown.join_type(how, is_tested=bool(self.asked.where))
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
-        """As the engine compares keys."""
+        """The key as the engine compares it."""
         return self.pushdown.as_key(column)
 
     def _whole(self, table: str, alias: str) -> exp.Expr:
@@ -110,7 +110,7 @@ class _EngineMerge:
         )
 
     def _made_of(self, source: PlanTable, column: str, function: str) -> exp.Expr:
-        """As pandas makes it: NaN is no cell, and sums have the type that they have in memory."""
+        """The aggregate as pandas computes it: NaN does not count, and sums have the type that they have in memory."""
         cell: exp.Expr = exp.column(exp.to_identifier(column, quoted=True))
         kind = self.pushdown.cell_kind(self.name(source.id), column)
         if kind in ("real", "real32"):
@@ -122,7 +122,7 @@ class _EngineMerge:
         return exp.select(exp.Count(this=exp.Star())).from_(self._whole(table, "whole"), copy=False).subquery()
 
     def _tests(self, values: dict[str, Any] | None) -> list[exp.Expr]:
-        """What ``where`` asks; ``values`` takes those of the placeholders."""
+        """The tests of ``where``; ``values`` gets the values of the placeholders."""
         return [self._test(condition, values) for condition in self.asked.where.tests]
 
     def _test(self, condition: Condition, values: dict[str, Any] | None) -> exp.Expr:
@@ -139,7 +139,7 @@ class _EngineMerge:
     # --- what may run -------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Leave what might be answered otherwise, and refuse what has to be.
+        """Leave the merge to pandas if SQL might give another result, and refuse lost or repeated rows.
 
         Raises:
             LeftToMemory, FanOut, RowsLost: see :func:`merge_in_engine`.
@@ -148,11 +148,11 @@ class _EngineMerge:
         if asked.how == "outer" and not pushdown.joins_outer:
             raise LeftToMemory(f"this {pushdown.kind} has no outer joins")
         if not asked.where.is_said:
-            raise LeftToMemory("where= asks what no statement says")
+            raise LeftToMemory("where= cannot be written in SQL")
         for condition in asked.where.tests:
             for test in tests_of(condition):
                 if not pushdown.says(self.name(test.column[0]), test):
-                    raise LeftToMemory(f"where= asks of {'.'.join(test.column)} what {pushdown.kind} cannot say")
+                    raise LeftToMemory(f"{pushdown.kind} cannot run the test of where= on {'.'.join(test.column)}")
         for step in self.plan.steps:
             self._check_keys(step)
         for source in self.plan.sources:
@@ -162,7 +162,7 @@ class _EngineMerge:
             self._refuse_fan_out()
         if asked.on_loss == "raise" and asked.how == "inner" and self.plan.steps:
             if asked.on_fanout == "allow" and not all(map(self.is_unique, self.plan.steps)):
-                raise LeftToMemory("rows are repeated, and lost ones refused")
+                raise LeftToMemory("rows are repeated, and lost rows are refused")
             self._refuse_loss()
 
     def _check_keys(self, step: JoinStep) -> None:
@@ -172,20 +172,20 @@ class _EngineMerge:
             if self.asked.how != "outer" and "integer" in kinds:
                 kinds.discard("unsigned")  # compared as numbers; only one column made of both would need a type
             if "" in kinds or len(kinds - {"null"}) > 1:
-                raise LeftToMemory(f"the keys of {step} are compared otherwise in SQL")
+                raise LeftToMemory(f"SQL compares the keys of {step} differently")
             if kinds == {"text"} and self.pushdown.as_in_memory:
                 fact = ("matches otherwise", mine, table, theirs)
                 if self.pushdown.known(base, fact, partial(self._may_match, base, mine, table, theirs)):
-                    raise LeftToMemory(f"keys of {step} may be alike though written otherwise")
+                    raise LeftToMemory(f"keys of {step} may match in another spelling")
 
     def _check_made(self, source: PlanTable) -> None:
-        """Leave what depends on the order of rows, as sums of fractions do, or on how texts are sorted."""
+        """Leave aggregates that depend on the order of rows (sums of fractions) or on the sort order of texts."""
         made = dict(source.aggregates)
         if made and self.asked.how == "outer":
-            raise LeftToMemory(f"the rows of {source.id} have no order there")
+            raise LeftToMemory(f"the engine has no fixed order for the rows of {source.id}")
         if any(test.column[0] == source.id and test.column[1] in made
                for condition in self.asked.where.tests for test in tests_of(condition)):  # fmt: skip
-            raise LeftToMemory(f"where= asks of what is made of {source.id}")
+            raise LeftToMemory(f"where= tests an aggregate of {source.id}")
         for column, function in made.items():
             kind = self.pushdown.key_kind(self.name(source.id), column)
             cells = self.pushdown.cell_kind(self.name(source.id), column)
@@ -195,10 +195,10 @@ class _EngineMerge:
                 or (function == "nunique" and kind == "text")
                 or (function in ("min", "max") and cells in ("real", "real32"))
             ):
-                raise LeftToMemory(f"the {function} of {source.id}.{column} may be another there")
+                raise LeftToMemory(f"the engine may give another {function} of {source.id}.{column}")
 
     def _may_match(self, table: str, column: str, other: str, other_column: str) -> bool:
-        """Whether a text that finds no partner may find one in canonical form: " Prague" and "prague"."""
+        """Whether a text without a partner may find one in canonical form: " Prague" and "prague"."""
         lone, held = self.pushdown.lone(table, column, other, other_column, _MOST_LONE)
         if not lone or len(lone) == _MOST_LONE:
             return bool(lone)
@@ -206,7 +206,7 @@ class _EngineMerge:
         return not forms.isdisjoint(canonical_all(lone)[0])
 
     def _check_size(self) -> None:
-        """Leave what is read sooner as whole columns."""
+        """Leave merges that are faster with whole columns."""
         asked = self.asked
         if self.pushdown.most_rows is None or asked.is_forced:
             return
@@ -216,10 +216,10 @@ class _EngineMerge:
             found = self._count_kept()
             rows = found if rows is None else min(found, rows)
         if rows > most:
-            raise LeftToMemory(f"most rows are asked for, which are read sooner than {self.pushdown.kind} joins them")
+            raise LeftToMemory(f"most rows are needed, and reading them is faster than a join in {self.pushdown.kind}")
 
     def is_unique(self, step: JoinStep) -> bool:
-        """Whether no key of the table that a step brings in repeats, nulls aside."""
+        """Whether no key of a step's new table repeats, apart from nulls."""
         if step.table not in self._unique:
             made = self.plan.by_id[step.table].aggregates
             self._unique[step.table] = bool(made) or self.pushdown.is_unique(self.name(step.table), step.columns)
@@ -234,7 +234,7 @@ class _EngineMerge:
             if not found["n"]:
                 continue
             if self.asked.on_fanout == "warn":
-                raise LeftToMemory("rows are repeated, which is warned of")
+                raise LeftToMemory("rows are repeated, which needs a warning")
             message = advice.fan_out(self.plan, step, int(found["n"]), int(found["most"]), are_all=False)
             raise FanOut(message, self._start_rows(partial(self._repeated, step)))
 
@@ -258,17 +258,17 @@ class _EngineMerge:
         if lost:
             message = advice.loss(self.plan.start, lost, rows)
             raise RowsLost(
-                f"{message}. The first of them are on this error as .rows. how='left' keeps them",
+                f"{message}. The first of them are in .rows of this error. how='left' keeps them",
                 self._start_rows(self._lost_rows),
             )
 
     def _lost_rows(self, shown: Sequence[exp.Expr]) -> exp.Select:
-        """The rows of the start table that lack a partner, where no step repeats rows."""
+        """The rows of the start table that lack a partner, if no step repeats rows."""
         lost = exp.and_(*map(self._found, self.plan.steps)).not_()
         return self.joined.select(shown, self.plan.steps, join_type="left").where(lost, copy=False)
 
     def _losses(self) -> tuple[int, int]:
-        """How many rows of the start table are lost, of how many."""
+        """The number of lost rows of the start table, and of all its rows."""
         if not all(map(self.is_unique, self.plan.steps)):
             rows = self._size_of_start()
             return rows - self._present(), rows
@@ -277,7 +277,7 @@ class _EngineMerge:
         return int(found["lost"]), int(found["n"])
 
     def say_loss(self, rows: int) -> None:
-        """Warn of rows that are lost, of a merge that gave so many, unless it took much to know."""
+        """Warn of lost rows, unless counting them would take long; ``rows`` is the number that the merge gave."""
         asked = self.asked
         if not asked.says_loss:
             return
@@ -293,11 +293,11 @@ class _EngineMerge:
             advice.say_loss(self.plan.start, lost, size, None)
 
     def _found(self, step: JoinStep) -> exp.Expr:
-        """Whether a row has a partner in the step's table, whose keys are none of them null."""
+        """Whether a row has a partner in the step's table; partners with a null in their key do not count."""
         return self.joined.column(step.table, step.columns[0]).is_(exp.null()).not_()
 
     def _start_rows(self, query: Callable[[list[exp.Expr]], exp.Select]) -> pd.DataFrame:
-        """The first rows of the start table of a query, which is made of what it shows, in their order."""
+        """The first rows of the start table of a query, in their order; the query is made from the shown columns."""
         start = self.plan.start
         source, called = self.plan.source(start), self.name(start)
         names = [column for column in source.columns if column not in source.hidden]
@@ -314,12 +314,12 @@ class _EngineMerge:
         """The frame, and the statement that gave it."""
         asked = self.asked
         if self.pushdown.as_in_memory:
-            # What repeats rows of the start table, or adds to them, sorts them too.
+            # A statement that repeats rows of the start table, or adds rows, also sorts them.
             adds = asked.how == "outer"
             brought = [step.table for step in self.plan.steps if adds or not self.is_unique(step)]
             self._ordered = (self.plan.start, *brought)
             if any(self.pushdown.number(self.name(table), self._aliases[table]) is None for table in self._ordered):
-                raise LeftToMemory("its rows have no order there")
+                raise LeftToMemory("the engine has no fixed order for its rows")
         found = None
         if asked.limit is not None and asked.how != "outer" and self.pushdown.starts_early:
             reach = max(1, asked.limit)
@@ -331,7 +331,7 @@ class _EngineMerge:
                 found = None
         frame, sql = self._rows() if found is None else found
         for name, (table, column) in asked.wanted.items():
-            # As pandas has it where rows of a table are missing.
+            # As in pandas, if rows of a table are missing.
             if self.pushdown.cell_kind(self.name(table), column) == "boolean" and frame[name].dtype == object:
                 frame[name] = frame[name].astype("boolean")
         frame.index = pd.RangeIndex(len(frame))
@@ -347,14 +347,14 @@ class _EngineMerge:
         return self.pushdown.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
-        """The column of the engine's table whose type a column has."""
+        """The table and column of the engine that give a column its type."""
         function = dict(self.plan.by_id[table].aggregates).get(column, "min")
         if function in ("min", "max"):
             return self.name(table), column
         return "", "real" if function == "mean" else "integer"
 
     def _known_as(self, first: int | None) -> Any:
-        """What tells this merge's statement from those of others."""
+        """The cache key of this merge's statement."""
         asked = self.asked
         tested = [test for condition in asked.where.tests for test in tests_of(condition)]
         values = tuple((type(value), repr(value)) for test in tested for value in test.values)
@@ -376,7 +376,7 @@ class _EngineMerge:
         query = query.where(*self._tests(values), copy=False)
         numbers = [self.pushdown.number(self.name(table), self._aliases[table]) for table in self._ordered]
         if len(numbers) > 1 or asked.how == "outer":
-            # Rows that a table has no part in come after those that it has.
+            # Rows without a row of the table come after the others.
             numbers = [number and exp.Ordered(this=number, nulls_first=False) for number in numbers]
         query = query.order_by(*filter(None, numbers), copy=False) if numbers else query
         query = query if asked.limit is None else query.limit(asked.limit, copy=False)
@@ -385,7 +385,7 @@ class _EngineMerge:
     # --- the account --------------------------------------------------------------------------------------------------
 
     def counts(self) -> RowCounts:
-        """What became of every row."""
+        """The row counts of the merge."""
         steps: list[StepReport] = []
         changing: list[JoinStep] = []
         for step in self.plan.steps:
@@ -401,7 +401,7 @@ class _EngineMerge:
         return RowCounts(size, tuple(steps), size - alive, joined - kept_rows)
 
     def _count_kept(self) -> int:
-        """The joined rows that fit what ``where`` asks."""
+        """The number of joined rows that ``where`` keeps."""
         values: dict[str, Any] | None = {} if self.pushdown.binds else None
         query = self.joined.select([exp.alias_(exp.Count(this=exp.Star()), "n")], self.plan.steps)
         return int(self._number(query.where(*self._tests(values), copy=False), values)["n"])
@@ -410,7 +410,7 @@ class _EngineMerge:
         return self.pushdown.size(self.name(self.plan.start))
 
     def _present(self) -> int:
-        """How many rows of the start table are among the joined ones."""
+        """The number of rows of the start table among the joined rows."""
         number = exp.alias_(exp.Window(this=exp.RowNumber()), "tagframe row", quoted=True)
         start, alias = self.plan.start, self._aliases[self.plan.start]
         numbered = exp.select(exp.Star(), number).from_(self._whole(start, "whole"), copy=False).subquery(alias)
@@ -419,14 +419,13 @@ class _EngineMerge:
         return int(self._number(query)["n"])
 
     def _counted(self, step: JoinStep, changing: Sequence[JoinStep]) -> StepReport:
-        """What a step does, from the keys that the rows before it have, each with its number of rows.
+        """The report of a step, from the distinct keys of the rows before it and their number of rows.
 
-        A key is looked for once and not for each of its rows, and which of the other table's are used needs no second
-        look.
+        Each key is looked up once, not once per row. The same look-up says which keys of the other table are used.
 
         Args:
-            step: which.
-            changing: the steps before it that lose, add or repeat rows. Others matter only as the way to its keys.
+            step: the step.
+            changing: the steps before it that lose, add or repeat rows. Other steps only lead to its keys.
         """
         started = time.perf_counter()
         wanted = {step.base, *(other.table for other in changing)}

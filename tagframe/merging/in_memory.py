@@ -1,7 +1,7 @@
-"""Merges in memory, which all other ways are held equal to.
+"""Merges in memory: the reference for all other ways.
 
-What is kept between steps is one row number a table for each joined row, so that columns are copied once, at the end,
-and a step repeats nothing but numbers.
+Between steps, only row numbers are kept: one per table for each joined row. So columns are copied once, at the end, and
+a step that repeats rows repeats only numbers.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from tagframe.merging.where import Asked, Where
 _MOST_OPTIONS = 6
 _MOST_TEXTS = 100_000
 _LOOKED_AT = 1_000
-"""Rows that match only in canonical form, among which an example is looked for."""
+"""The number of rows matching only in canonical form that are searched for an example."""
 _EXACT = 2.0**53
-"""From here on not every integer is a float."""
+"""Beyond this, floats cannot represent every integer."""
 
 
 def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
@@ -47,7 +47,7 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     source = PlanRows(asked.corpus, plan)
     tested = where.columns(asked.everything.values())
     wanted = set(asked.wanted.values())
-    # Where the result may be a small part of the rows, columns are read of it alone.
+    # If the result may be a small part of the rows, the other columns are read for its rows only.
     picks = asked.how != "outer" and not where.query and (bool(where) or asked.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
     result = Merge(asked, source, tested | (wanted - late), late)
@@ -72,7 +72,7 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
 
 
 class Merge:
-    """Steps are made one by one; then rows are selected, and columns of them taken."""
+    """A running merge: steps are made one by one, then rows are selected, and columns are taken."""
 
     def __init__(self, asked: Asked, source: PlanRows, needed: Collection[Column], late: Collection[Column]) -> None:
         self.plan, self.how, self._corpus, self._source = asked.plan, asked.how, asked.corpus, source
@@ -82,7 +82,7 @@ class Merge:
         for key, name in names.items():
             self._sharing[name].append(key)
         if self.how == "outer":
-            # A row without a left side has its key on the right: all columns that share a name are needed.
+            # A row without a left side has its key on the right, so all columns that share a name are needed.
             needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
         columns = columns_needed(plan, needed)
         self._late = frozenset(late)
@@ -91,7 +91,7 @@ class Merge:
         self.rows = JoinedRows(plan.start, self.sizes[plan.start])
 
     def advance(self, step: JoinStep, on_fanout: Reaction, *, says: bool = True) -> StepReport:
-        """Make one step; ``says`` is whether it warns of keys that only match in canonical form."""
+        """Make one step; ``says`` is whether it warns of keys that match only in canonical form."""
         started = time.perf_counter()
         base, table = self.tables[step.base], self.tables[step.table]
         mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
@@ -136,8 +136,8 @@ class Merge:
     def _say_written_otherwise(
         self, step: JoinStep, mine: list[pd.Series], theirs: list[pd.Series], matches: Matches
     ) -> None:
-        """Warn where keys of text find no partner, and one in canonical form would."""
-        found_there = step.key.evidence.contained is not None  # inference took them for the same
+        """Warn if keys of text find no partner, but would in canonical form."""
+        found_there = step.key.evidence.contained is not None  # inference compared canonical forms
         if (
             len(mine) > 1
             or not found_there
@@ -174,7 +174,7 @@ class Merge:
         raise FanOut(message, self._start_rows(offending))
 
     def _wider(self, step: JoinStep) -> str:
-        """What to join a table on so that no row is repeated, and hardly one is lost; "" where columns do not say."""
+        """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""
         if max(self.sizes[step.table], self.rows.length) > MOST_ROWS:
             return ""
         theirs = self.plan.source(step.table)
@@ -200,20 +200,20 @@ class Merge:
         return ""
 
     def select(self, where: Where) -> None:
-        """Keep the rows that fit what is asked; functions see the rows that fit the tests."""
+        """Keep the rows that match ``where``; its functions see the rows that passed its tests."""
         for test in where.by_column:
             self.rows.select(np.flatnonzero(fitting(self.column(test.column), test)))
         for column, function in where.functions:
             self.rows.select(np.flatnonzero(fitting(self.column(column), function)))
 
     def examples(self, lost: Positions) -> pd.DataFrame:
-        """The first of the lost rows, with the columns that the start table is joined on, but for hidden ones."""
+        """The first lost rows, with the key columns of the start table that are not hidden."""
         withheld = self.plan.source(self.plan.start).withheld
         shown = [column for column in advice.key_columns(self.plan) if column not in withheld]
         return self.tables[self.plan.start][shown].iloc[lost[:3]]
 
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
-        """Rows of the start table, with the columns that would not have been read before the end too."""
+        """Rows of the start table with all columns, including those that are usually read last."""
         start = self.plan.start
         source = self.plan.source(start)
         columns = [column for column in source.columns if column not in source.hidden]
@@ -227,13 +227,13 @@ class Merge:
         return np.flatnonzero(~self.rows.present(self.plan.start, self.sizes[self.plan.start]))
 
     def refuse_loss(self, lost: Positions) -> None:
-        """Raise the rows that are lost, if any are."""
+        """Raise an error with the lost rows, if there are any."""
         if len(lost):
             message = advice.loss(self.plan.start, len(lost), self.sizes[self.plan.start])
-            raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", self._start_rows(lost))
+            raise RowsLost(f"{message}. They are in .rows of this error. how='left' keeps them", self._start_rows(lost))
 
     def _load(self, keys: Collection[Column]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
-        """By table: the columns of it among ``keys`` that were not read yet, and which of their rows stand where."""
+        """By table: its columns among ``keys`` that were not read yet, and the row numbers for each joined row."""
         columns: dict[str, list[str]] = defaultdict(list)
         for table, column in keys:
             if (table, column) in self._late:
@@ -252,7 +252,7 @@ class Merge:
         return found
 
     def column(self, key: Column) -> pd.Series:
-        """One column of the joined rows, of those that were read before the join."""
+        """One column of the joined rows that was read before the join."""
         table, name = key
         series = taken(self.tables[table][name], self.rows.of(table))
         if self.how == "outer":
@@ -275,15 +275,15 @@ class Merge:
 
 
 class JoinedRows:
-    """For each table joined so far, the row of it that stands in each joined row; -1 where it has none."""
+    """For each table joined so far, its row number in each joined row; -1 for none."""
 
     def __init__(self, start: str, length: int) -> None:
         self.length = length
-        # None stands for 0, 1, 2, …: the start table, as long as no step has moved its rows.
+        # None means 0, 1, 2, …: the start table, until a step moves its rows.
         self._of: dict[str, Positions | None] = {start: None}
 
     def of(self, table: str) -> Positions | None:
-        """Row numbers of a table; None where they are 0, 1, 2, …."""
+        """Row numbers of a table; None for 0, 1, 2, …."""
         return self._of[table]
 
     def numbers(self, table: str) -> Positions:
@@ -310,7 +310,7 @@ class JoinedRows:
         at = self._of[base]
         if at is None:
             return matches
-        # A row without a row of the base table (outer joins) reads what is added at the end: no match.
+        # A row without a row of the base table (outer joins) reads the entry added at the end: no match.
         counts, starts = np.append(matches.counts, np.int8(0))[at], np.append(matches.starts, -1)[at]
         nulls, coerced = np.append(matches.nulls, True)[at], np.append(matches.coerced, False)[at]
         return Matches(starts, counts, matches.partners, nulls, coerced)
@@ -320,13 +320,13 @@ class JoinedRows:
 
         Args:
             table: its id.
-            found: which of its rows each joined row matches.
-            size: its rows.
+            found: the rows of the table that each joined row matches.
+            size: its number of rows.
             keep_left: keep rows without a partner.
-            keep_right: add the table's rows that no row matches, at the end.
+            keep_right: add the unmatched rows of the table at the end.
 
         Returns:
-            How many of the table's rows no row matches.
+            The number of unmatched rows of the table.
         """
         bring = self._multiply if found.counts.max(initial=0) > 1 else self._look_up
         new = bring(found, keep_left=keep_left)
@@ -356,7 +356,7 @@ class JoinedRows:
     def _multiply(self, found: Matches, *, keep_left: bool) -> Positions:
         """Several partners for some rows: those rows are repeated."""
         counts, partners = found.counts, found.partners
-        assert partners is not None  # each row would have one partner at most
+        assert partners is not None  # otherwise each row would have at most one partner
         repeats = np.maximum(counts, 1) if keep_left else counts
         chosen = np.repeat(np.arange(self.length, dtype=np.int64), repeats)
         within = np.arange(len(chosen), dtype=np.int64) - np.repeat(np.cumsum(repeats) - repeats, repeats)
@@ -369,22 +369,22 @@ class JoinedRows:
 def taken(series: pd.Series, rows: Positions | None) -> pd.Series:
     """The values at these rows, with a fresh index; missing at -1. Always a copy.
 
-    Dtypes are kept, but for integers and booleans beside missing rows: those become ``Int64`` and the like, and
-    ``boolean``, which lose nothing.
+    Dtypes are kept, except for integers and booleans with missing rows: they become ``Int64`` and the like, and
+    ``boolean``, so that nothing is lost.
     """
     if rows is None:
         return pd.Series(series.array.copy(), copy=False)
     is_missing = bool(len(rows)) and int(rows.min()) < 0
     if is_missing and isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
         series = series.astype(nullable(series.dtype))
-    # An array of numpy's own is taken as such: wrapped ones are looked through for missing values on the way.
+    # A plain numpy array is indexed directly: pandas would search a wrapped one for missing values.
     values: Any = series.to_numpy() if isinstance(series.dtype, np.dtype) else series.array
     found = pd.api.extensions.take(values, rows, allow_fill=True) if is_missing else values.take(rows)
     return pd.Series(found, dtype=series.dtype, copy=False)
 
 
 def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any] | None:
-    """The keys of the first row that matches only in canonical form, and of its partner; None where they look alike."""
+    """The keys of the first row that matches only in canonical form, and of its partner; None if they look alike."""
     for row in np.flatnonzero(matches.coerced)[:_LOOKED_AT].tolist():
         at = int(matches.starts[row])
         partner = at if matches.partners is None else int(matches.partners[at])
@@ -398,7 +398,7 @@ def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matc
 
 
 def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
-    """``series`` with ``other`` in place of what is missing; as objects where their types do not go together."""
+    """``series`` with ``other`` in place of missing values; as objects if their types do not go together."""
     if series.dtype != other.dtype:
         common = pd.concat([series.iloc[:0], other.iloc[:0]], ignore_index=True).dtype
         series, other = series.astype(common), other.astype(common)
@@ -406,7 +406,7 @@ def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
 
 
 def columns_needed(plan: JoinPlan, early: Collection[Column]) -> dict[str, dict[str, None]]:
-    """By table: the key columns and those of ``early``; one at least of the start table, to count its rows."""
+    """By table: the key columns and those of ``early``; at least one of the start table, to count its rows."""
     columns: dict[str, dict[str, None]] = {table: {} for table in plan.tables}
     for step in plan.steps:
         columns[step.base].update(dict.fromkeys(step.base_columns))
@@ -419,7 +419,7 @@ def columns_needed(plan: JoinPlan, early: Collection[Column]) -> dict[str, dict[
 
 
 def key_kind(keys: pd.Series) -> str:
-    """What a key column holds: "integer", "text", "null" where nothing, "" for what only pandas compares.
+    """The kind of a key column: "integer", "text", "null" if it is empty, "" for others, which only pandas compares.
 
     >>> key_kind(pd.Series([1.0, None])), key_kind(pd.Series(["a", None])), key_kind(pd.Series([1.5]))
     ('integer', 'text', '')

@@ -16,7 +16,7 @@ from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.merging.advice import ways_as_sure
+from tagframe.merging.advice import equally_likely
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class StepReport:
     """One join step.
 
     Attributes:
-        left, right: ``database.table.column`` of the side that was there already, and of the table brought in.
+        left, right: ``database.table.column`` of the rows before the step, and of the new table.
         rows_in: rows before the step: ``matched`` + ``unmatched_left``.
         rows_out: rows after it.
         matched: rows that have a partner.
-        unmatched_left: rows that have none (lost by an inner join), among them ``null_keys``.
-        unmatched_right: rows of the table brought in that no row matched.
-        fan_out: rows out for each row that matched, 1 where none is repeated; 0 where none matched.
-        null_keys: rows whose key is null, or that have no row of its table; they never match.
+        unmatched_left: rows without a partner, including ``null_keys``; an inner join loses them.
+        unmatched_right: rows of the new table that no row matched.
+        fan_out: rows out per matched row: 1 if none is repeated, 0 if none matched.
+        null_keys: rows whose key is null, or that lack a row of the key's table; they never match.
         coerced: rows that match only in canonical form: "007" and 7, " Prague" and "prague".
-        seconds: what the step took; SQLite makes all in one pass, of which this is an equal part.
-        sign: how the columns are compared, one after the other, where not all are equal: "= and >=".
+        seconds: the time of the step. SQLite makes all steps in one pass; each gets an equal part of the time.
+        sign: how each pair of columns is compared, for example "= and >=".
     """
 
     left: str
@@ -52,7 +52,7 @@ class StepReport:
 
     @property
     def troubles(self) -> list[str]:
-        """What of the step to know before using the rows, in words; nothing where each row has its one partner."""
+        """Notes to read before using the rows; none if each row has exactly one partner."""
         found = []
         if self.unmatched_left:
             rows = counted(self.rows_in, "row has", "rows have")
@@ -84,14 +84,14 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Moved:
-    """What one statement of a merge across engines brought here.
+    """The rows that one statement of a merge across engines brought here.
 
     Attributes:
         table: its id.
         engine: the kind of the engine that it came from.
-        what: "rows" of the table, or "keys": the distinct values of a key column, to be sent to another engine.
-        rows, size: how many, and their bytes.
-        keys, keys_size: how many keys were sent to have only the rows that match, and their bytes.
+        what: "rows" of the table, or "keys": the distinct values of a key column, which are sent to another engine.
+        rows, size: their number, and their size in bytes.
+        keys, keys_size: the number of keys that were sent to select the rows, and their size in bytes.
     """
 
     table: str
@@ -110,7 +110,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """What became of the rows of a merge, as :class:`MergeReport` has it."""
+    """The row counts of a merge; see :class:`MergeReport`."""
 
     start_rows: int
     steps: tuple[StepReport, ...]
@@ -122,20 +122,20 @@ class RowCounts:
 class MergeReport(Public):
     """What a merge did: a :class:`StepReport` for each join step.
 
-    Where an engine ran the join, it counts the rows when somebody asks for the counts. That takes a pass over the
-    tables, as they are then; the statement of the merge itself may have ended after a hundred rows. Reading the counts
-    raises what a merge raises where the engine cannot answer.
+    If an engine ran the join, it counts the rows when the counts are first read. That takes a pass over the tables as
+    they are at that time; the merge itself may have stopped after a hundred rows. If the engine cannot answer, reading
+    the counts raises the same errors as a merge.
 
     Attributes:
-        plan: that the merge followed, to be shown with it.
+        plan: the plan of the merge.
         rows: rows of the result, after ``where`` and ``limit``.
-        made: the counts, or what makes them.
+        made: the counts, or a function that makes them.
         engine: where the join ran: "pandas", or the kind of the engine ("sqlite").
-        differing: columns that tables share and of which matched rows hold unlike values, a sentence each.
-        sql: the statement that gave the rows, where a server ran the join; of a merge across engines those that gave
-            each table's rows.
-        moved: what came here from the engines of a merge across several.
-        frame_rows: rows of the frame that this is read of, where they are others now than the merge gave.
+        differing: a sentence for each column that two tables share and whose values differ in matched rows.
+        sql: the statement that gave the rows, if an engine ran the join; for a merge across engines, the statements
+            that gave the rows of each table.
+        moved: the rows that came from each engine of a merge across several.
+        frame_rows: the number of rows of the frame now, if it differs from the merge's.
     """
 
     plan: JoinPlan = field(repr=False)
@@ -149,7 +149,7 @@ class MergeReport(Public):
 
     @cached_property
     def counts(self) -> RowCounts:
-        """The counts, which this asks for."""
+        """The counts; they are made when first read."""
         return self.made if isinstance(self.made, RowCounts) else self.made()
 
     @property
@@ -174,26 +174,26 @@ class MergeReport(Public):
 
     @property
     def lost(self) -> int:
-        """Rows of the start table that are not in the joined rows."""
+        """The number of rows of the start table that are not in the joined rows."""
         return self.counts.lost
 
     @property
     def filtered(self) -> int:
-        """Joined rows that ``where`` left out."""
+        """The number of joined rows that ``where`` removed."""
         return self.counts.filtered
 
     @property
     def stacks(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Tables of one shape that were joined as one: (id of the stack, ids of its parts)."""
+        """Tables with the same columns that were joined as one: (id of the stack, ids of its parts)."""
         return tuple((one.id, tuple(part.id for part in one.parts)) for one in self.plan.sources if one.parts)
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        """Ways to join that are as sure as the one that was taken, a line each."""
-        return ways_as_sure(self.plan)
+        """The joins that are as likely as the one that was used, a line each."""
+        return equally_likely(self.plan)
 
     def read_of(self, rows: int) -> MergeReport:
-        """The report as a frame of so many rows tells it, which may have been filtered since; not counted for it."""
+        """The report for a frame that has this many rows now, for example after filtering; nothing is counted."""
         return self if rows == self.rows else replace(self, made=lambda: self.counts, frame_rows=rows)
 
     @property
@@ -229,14 +229,11 @@ class MergeReport(Public):
 
     @property
     def preface(self) -> list[str]:
-        """What to know first: which tables are joined as one, or by one row a key, and which are left out."""
+        """The first lines: which tables are stacked, which have one row per key, and which are left out."""
         return [
-            *(f"{stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks),
+            *(f"{stack} is the stack of {' and '.join(parts)}." for stack, parts in self.stacks),
             *map(sentence_of, self._made_of_tables),
-            *(
-                f"{table} is left out: more likely not needed, and would only repeat rows."
-                for table in self.plan.left_out
-            ),
+            *(f"{table} is left out: probably not needed, and would only repeat rows." for table in self.plan.left_out),
         ]
 
     @property
@@ -245,8 +242,8 @@ class MergeReport(Public):
 
     @property
     def doubts(self) -> list[str]:
-        """A sentence for each way to join that is as sure as the one taken, and for what matched rows differ in."""
-        return [*(f"Nothing tells why not on {way}." for way in self.ambiguous), *(f"{one}." for one in self.differing)]
+        """A sentence for each join that is equally likely, and for each column that differs in matched rows."""
+        return [*(f"equally likely: {one}" for one in self.ambiguous), *(f"{one}." for one in self.differing)]
 
     @property
     def ending(self) -> str:

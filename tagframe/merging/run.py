@@ -49,47 +49,54 @@ def run_plan(
 
     Args:
         plan: which tables, in which order, on which columns.
-        corpus: the corpus of the tables. Where one engine holds all, keys are alike to it and ``where`` can be said in
-            SQL, one statement there joins them (:attr:`MergeReport.sql`) and only the result travels; SQLite does so
-            for results that are a small part of a table. What the report counts is counted there when it is read. Where
-            the tables are in several engines, and keys are integers or text, keys are sent and only rows come that may
-            stand in the result; :attr:`MergeReport.moved` says how many. All else is joined in memory, of whole key
-            columns and, of the others, the rows of the result where rows can be picked. :attr:`MergeReport.engine` says
-            where it was. The rows are the same everywhere, and so is their order; but a PostgreSQL server compares keys
-            as it does, so that nothing matches by coercion, gives rows in its own order, and chooses those of a limit.
+        corpus: the corpus of the tables. It decides where the merge runs; :attr:`MergeReport.engine` says where it did.
+
+            One engine holds all tables, it compares keys as pandas does, and ``where`` can be written in SQL: one
+            statement joins them there (:attr:`MergeReport.sql`), and only the result is read. SQLite does so if the
+            result is a small part of a table. The engine makes the counts of the report when they are first read.
+
+            The tables are in several engines, and keys are integers or text: keys are sent, and only rows that may be
+            in the result are read; :attr:`MergeReport.moved` says how many.
+
+            Otherwise the merge runs in memory. Key columns are read whole; other columns are read for the rows of the
+            result only, if the engine can pick rows.
+
+            Rows and their order are the same everywhere, with one exception. A PostgreSQL server has its own comparison
+            of keys, so nothing matches by coercion; it gives rows in its own order, and chooses the rows of a limit.
         how: the kind of every join. "left" keeps the rows of the start table.
-        on_fanout: what to do where a step repeats rows of the start table.
-        on_loss: what to do where an inner merge loses rows of the start table; other tables lose rows by nature. With a
-            ``limit``, or a ``where`` and no anchor, "warn" counts them of tables of 100,000 rows at most, where the
-            result does not tell; of larger ones the report says it. Of other merges "warn" and "raise" warn of keys by
-            which no row has a partner.
-        on_ambiguous: what to do where other plans are as sure (:attr:`JoinPlan.ambiguous`).
-        columns: those of the result, by the name that they have there, or as ``column``, ``table.column`` or
-            ``database.table.column``; all where None.
-        where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
-            values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over
-            the result's columns. What values mean stands in :mod:`tagframe.engines.cell_tests`, and is the same in all
-            engines. A function sees the column of those rows that fit the values.
-        limit: at most so many rows.
-        by: where the merge runs, instead of where it is best: "engine", all of it in the one engine that holds the
-            tables; "across", where engines give the rows that may stand in the result; or "memory", of whole tables.
-        aggregate: tables that have one row a key before they are joined, so that they repeat no rows: table → column →
-            "sum", "mean", "min", "max", "count" or "nunique", see :meth:`JoinPlan.aggregated`.
+        on_fanout: what to do if a step repeats rows of the start table.
+        on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables cause no warning.
+            With a ``limit``, or with a ``where`` and no anchor, the result may not show what was lost: "warn" then
+            counts lost rows in tables of up to 100,000 rows only, and for larger ones the report has the count. In
+            other merges "warn" and "raise" also warn of keys by which no row has a partner.
+        on_ambiguous: what to do if other plans are equally likely (:attr:`JoinPlan.ambiguous`).
+        columns: the columns of the result, by their name there, or as ``column``, ``table.column`` or
+            ``database.table.column``; None for all.
+        where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
+            function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over the result's
+            columns. :mod:`tagframe.engines.cell_tests` defines the meaning of values, which is the same in all engines.
+            A function sees the column of the rows that match the values.
+        limit: the largest number of rows.
+        by: where the merge runs, instead of the best place: "engine", in the one engine that holds the tables;
+            "across", where engines give the rows that may be in the result; or "memory", with whole tables.
+        aggregate: tables that are reduced to one row per key before the join, so that they repeat no rows: table →
+            column → "sum", "mean", "min", "max", "count" or "nunique", see :meth:`JoinPlan.aggregated`.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
-        makes equal appear once, under the name in the table that was joined first; other names stay as they are where
-        unique and become ``table.column`` where not. Dtypes are kept; integers beside missing rows become ``Int64``,
-        booleans ``boolean``. What is read in part, for a ``where``, a ``limit`` or the keys of another engine, or is
-        joined in an engine, has the dtypes of the rows that come: ``int64``, say, where nulls found no partner.
+        makes equal appear once, under the name in the table that was joined first. Other names stay as they are if they
+        are unique, and otherwise become ``table.column``. Dtypes are kept; integers with missing rows become ``Int64``,
+        booleans ``boolean``. If only some rows are read (for a ``where``, a ``limit`` or the keys of another engine),
+        or an engine makes the join, the dtypes are those of the rows read: ``int64``, for example, if no row with a
+        null is among them.
 
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
-        AmbiguousJoin: other plans are as sure, with ``on_ambiguous="raise"``; all are on the exception.
-        InexactKeys: keys are floats so large that unlike integers look alike.
+        AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
+        InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
-        InvalidArgument: an argument is none of its choices.
+        InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
@@ -143,14 +150,15 @@ def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
                 return merge_across(asked, engines)
     except (LeftToMemory, Refused) as reason:
         if by is not None:
-            raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None takes the way that can") from None
+            raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None chooses a way that can") from None
     return merge_in_memory(asked)
 
 
 def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[JoinStep]:
-    """The steps in which no row has a partner, though both sides have keys.
+    """The steps in which no row has a partner, although both sides have keys.
 
-    A report is counted for it only where the frame shows nothing of a table, and not of much for a few rows.
+    The counts of the report are made for this only if the frame does not show it, and not if that would take long for a
+    few rows.
     """
     if not report.is_counted:
         shown = {table for name, (table, _) in asked.wanted.items() if frame[name].notna().any()}
@@ -174,7 +182,7 @@ def _way(asked: Asked, engines: Sequence[Engine]) -> By:
 
 
 def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
-    """The engines of a plan's tables, each with its tables; none where one is not there, or tables are stacked."""
+    """The engines of a plan's tables, each with its tables; empty if one is missing, or tables are stacked."""
     found: list[tuple[Engine, list[str]]] = []
     if any(source.parts for source in asked.plan.sources):
         return []
@@ -191,7 +199,7 @@ def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
 
 def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
     if len(engines) != 1:
-        raise LeftToMemory("no one engine holds all its tables")
+        raise LeftToMemory("no single engine holds all its tables")
     return engines[0][0]
 
 
@@ -207,18 +215,18 @@ def _check(
         if value not in choices:
             raise InvalidArgument(f"{name} is one of {', '.join(map(repr, choices))}; got {value!r}")
     if by not in (None, "engine", "across", "memory"):
-        raise InvalidArgument(f"by is 'engine', 'across' or 'memory', or left out; got {by!r}")
+        raise InvalidArgument(f"by is 'engine', 'across', 'memory' or None; got {by!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
         raise InvalidArgument(f"limit is a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
-        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
+        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}: write [{columns!r}]")
 
 
 # --- what is hidden ---------------------------------------------------------------------------------------------------
 
 
 def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
-    """The plan over tables of which those columns are hidden that the corpus hides now, its other ways too."""
+    """The plan and its alternatives, with the columns hidden that the corpus hides now."""
     return plan.with_sources(lambda source: _now(source, corpus))
 
 
@@ -237,7 +245,7 @@ def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
 
 
 def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
-    """What is said of columns, by what they are called in the merged frame."""
+    """The descriptions of columns, by their names in the merged frame."""
     said = {
         (table, column.name): column.description
         for table in {table for table, _ in names}
@@ -249,7 +257,7 @@ def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, st
 
 
 def unprompted_names(plan: JoinPlan, names: Mapping[Column, str]) -> frozenset[str]:
-    """What columns that are hidden from models, and those made equal to them, are called in the merged frame."""
+    """The names in the merged frame of columns that are hidden from models, and of columns made equal to them."""
     kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
     kept.update(*(group for group in plan.classes() if group & kept))
     return frozenset(name for key, name in names.items() if key in kept)

@@ -1,7 +1,7 @@
-"""Tables of one shape as one table: ``sales_2023`` on top of ``sales_2024``, with a column that says which.
+"""Tables with the same columns as one table: ``sales_2023`` and ``sales_2024``, with a column that says which.
 
-A plan over tables of one shape (:mod:`~tagframe.keys.unions`) stacks them first and joins the stack as a single table:
-their ids overlap and mean different rows, so that no key is between them.
+A plan over such tables (:mod:`~tagframe.keys.unions`) stacks them first and joins the stack as a single table. Their
+ids overlap but mean different rows, so there is no key between them.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | N
 
     Args:
         *frames: one by one, or as one list or mapping from names. Index levels that have a name are columns.
-        columns: which of them, in this order; all where None.
-        source: name of the column that says which frame a row is from; None for no such column. A frame without a
-            name is called by the table that it was read from, else ``frame_1``, ``frame_2``, … by its position.
+        columns: which of them, in this order; None for all.
+        source: name of the column that says which frame a row is from; None for no such column. A frame without a name
+            gets the name of the table that it was read from, else ``frame_1``, ``frame_2``, … by its position.
 
     Returns:
-        The rows of the first frame, then of the second, …, with a fresh index, and the columns in the order and the
-        spelling of the first; case does not count. A dtype that all frames have is kept. Integers become ``Int64``
-        beside nulls, and ``float64`` beside reals where that holds them exactly; dtypes that do not go together become
+        The rows of the first frame, then of the second, …, with a fresh index. The columns have the order and the
+        spelling of the first frame; case is ignored. A dtype that all frames have is kept. Integers become ``Int64``
+        with nulls, and ``float64`` with reals if floats hold them exactly. Dtypes that do not go together become
         ``object``.
 
     Raises:
         ColumnNotFound: a frame lacks a column that another has.
-        InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or a column
-            that is called like ``source``.
+        InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or a
+            column with the name ``source``.
     """
     given = GivenFrames.of(frames)
     known = {id: [column.name for column in given.corpus.profile(id).columns] for id in given.ids}
     first = given.ids[0]
     names = list(known[first] if columns is None else columns)
     if source is not None and source.casefold() in map(str.casefold, names):
-        raise InvalidArgument(f"the tables have a column {source!r} already: name the new one otherwise, with source=")
+        raise InvalidArgument(f"the tables already have a column {source!r}: choose another name with source=")
     if columns is None:
         for id, own in known.items():
-            spelt(first, names, own)  # what this table has, the first must have
+            spelt(first, names, own)  # the first must have all columns of this table
             spelt(id, own, names)
     parts = [given.corpus.read(id, spelt(id, own, names)) for id, own in known.items()]
     return stacked([id.removeprefix(f"{FRAMES_DATABASE}.") for id in given.ids], parts, names, source)
 
 
 def spelt(table: str, own: Sequence[str], names: Sequence[str]) -> list[str]:
-    """What the table calls the columns ``names``.
+    """The columns ``names`` in the table's spelling.
 
     Raises:
         ColumnNotFound: it lacks one.
-        InvalidArgument: two of its columns differ in case only, or not at all.
+        InvalidArgument: the names of two of its columns are equal or differ in case only.
     """
     folded = {name.casefold(): name for name in own}
     if len(folded) < len(own):
-        raise InvalidArgument(f"{table} has columns of one name (case does not count): {', '.join(map(repr, own))}")
+        raise InvalidArgument(f"{table} has columns with the same name (case is ignored): {', '.join(map(repr, own))}")
     for name in names:
         if name.casefold() not in folded:
             raise ColumnNotFound(f"no column {name!r} in {table}: {did_you_mean(name, own)}")
@@ -78,7 +78,7 @@ def spelt(table: str, own: Sequence[str], names: Sequence[str]) -> list[str]:
 def stacked(
     ids: Sequence[str], frames: Sequence[pd.DataFrame], names: Sequence[str], source: str | None
 ) -> pd.DataFrame:
-    """Frames whose columns mean ``names``, in this order, on top of each other."""
+    """The frames stacked; their columns are ``names``, in this order."""
     data = {name: _one_series([frame.iloc[:, position] for frame in frames]) for position, name in enumerate(names)}
     rows = [len(frame) for frame in frames]
     if source is not None:
@@ -88,7 +88,7 @@ def stacked(
 
 
 def _one_series(parts: Sequence[pd.Series]) -> pd.Series:
-    """The parts as one series, of a dtype that holds all of them as they are."""
+    """The parts as one series, of a dtype that holds all values unchanged."""
     filled = [part for part in parts if part.notna().any()] or [part for part in parts if len(part)] or list(parts)
     dtypes = list({str(part.dtype): part.dtype for part in filled}.values())
     target = dtypes[0] if len(dtypes) == 1 and not isinstance(dtypes[0], pd.CategoricalDtype) else _common(filled)

@@ -1,6 +1,6 @@
-"""Where a merge takes its rows from.
+"""The source of a merge's rows.
 
-Where the engine can pick rows, only the key columns are read whole; of the others, only rows of the result.
+If the engine can pick rows, only the key columns are read whole; other columns are read for the rows of the result.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tagframe.merging.stacking import spelt, stacked
 
 
 class PlanRows:
-    """Rows of a plan's tables: those of a corpus, stacks of them, and tables that have one row a key.
+    """Rows of a plan's tables: tables of a corpus, their stacks, and tables with one row per key.
 
-    A row's number is its position in what :meth:`whole` gives.
+    A row's number is its position in the result of :meth:`whole`.
     """
 
     def __init__(self, corpus: Corpus, plan: JoinPlan) -> None:
@@ -32,7 +32,7 @@ class PlanRows:
         self._numbers: dict[str, RowNumbers] = {}
 
     def _engine(self, table: str) -> Engine | None:
-        """What can pick rows of a table, if anything: of stacks, and for one row a key, all are looked at."""
+        """The engine that can pick rows of a table; None for stacks and tables with one row per key."""
         source = self._sources[table]
         return None if source.parts or source.aggregates else self._corpus.engine(table)
 
@@ -42,19 +42,19 @@ class PlanRows:
         return engine is not None and engine.picks_rows
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of these columns, in an order that is the same for all columns of the table."""
+        """All rows of these columns; the order is the same for all columns of the table."""
         source = self._sources[table]
         return self._one_row_a_key(source, columns) if source.aggregates else self._all(source, columns)
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows (ascending, no duplicates); None where they cannot be picked."""
+        """The rows with these numbers (ascending, no duplicates); None if they cannot be picked."""
         engine = self._engine(table)
         if engine is None or table not in self._numbers:
             return None
         return engine.pick(self._corpus.source_table(table), columns, self._numbers[table][numbers])
 
     def _all(self, source: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
-        """The rows of a table as it is, or of the parts of a stack on top of each other."""
+        """The rows of a table, or of a stack."""
         if not source.parts:
             return self._read(source.id, columns)
         own = [column for column in columns if column != source.origin]
@@ -71,7 +71,7 @@ class PlanRows:
         return frame
 
     def _one_row_a_key(self, source: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
-        """A row for each key, in the order in which they come first."""
+        """A row for each key, in the order of first appearance."""
         made = {column: function for column, function in source.aggregates if column in columns}
         rows = self._all(source, [*source.keys, *made]).dropna(subset=[*source.keys])
         groups = rows.groupby([*source.keys], sort=False, observed=True)
@@ -90,14 +90,14 @@ def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Se
         if function in ("sum", "mean") and not is_number:
             raise TypeError("no numbers")
         if function in ("min", "max") and column.dtype == object:
-            # pandas 2 sorts nulls among objects, and either makes floats of integers beside them.
+            # pandas 2 sorts nulls among objects, and pandas 2 and 3 turn integers with nulls into floats.
             filled = column.dropna().groupby(groups.ngroup())
             found: pd.Series = getattr(filled, function)().reindex(range(groups.ngroups))
         else:
             found = getattr(groups, function)()
     except TypeError as error:
         raise InvalidArgument(
-            f"no {function} of {table}.{column.name}, which is {column.dtype}: {error}. count is of "
-            "anything, min and max are of what can be sorted"
+            f"no {function} of {table}.{column.name}, which is {column.dtype}: {error}. count works for every column, "
+            "min and max for columns that can be sorted"
         ) from error
     return found.astype("int64") if function in ("count", "nunique") else found

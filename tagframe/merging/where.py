@@ -1,7 +1,7 @@
-"""What is asked of a merge: its ``where=``, read once into tests that engines run, and what only runs in memory.
+"""The ``where=`` of a merge: read once into tests that engines can run, and a rest that only runs in memory.
 
-What a test means stands in :mod:`tagframe.engines.cell_tests`. Rows have to fit the tests first; functions see the
-column of those that do, one function after the other.
+:mod:`tagframe.engines.cell_tests` defines the meaning of a test. The tests come first. The functions follow one after
+the other, and see the column of the rows that are left.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">"
 _TURNED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MOST = 2**63
 _SMALL = 100_000
-"""Tables of so many rows are counted for a warning."""
+"""Tables of up to this many rows are counted for a warning."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """What is asked of the joined rows.
+    """The conditions on the joined rows.
 
     Attributes:
-        tests: all of them have to be true.
+        tests: all of them must be true.
         functions: from a column to booleans, in order.
-        query: the expression that was given, for :meth:`pandas.DataFrame.query`.
-        is_read: whether ``tests`` are all that the expression asks.
+        query: the given expression, for :meth:`pandas.DataFrame.query`.
+        is_read: whether ``tests`` cover the whole expression.
     """
 
     tests: tuple[Condition, ...] = ()
@@ -49,34 +49,34 @@ class Where:
 
     @property
     def is_said(self) -> bool:
-        """Whether the tests are all that is asked."""
+        """Whether the tests are the only conditions."""
         return self.is_read and not self.functions
 
     @property
     def by_column(self) -> tuple[CellTest, ...]:
-        """Those of the tests that are of one column each, and have to be true by themselves."""
+        """The tests on a single column that must be true by themselves."""
         return tuple(test for test in self.tests if isinstance(test, CellTest) and not test.is_plain)
 
     def columns(self, everything: Iterable[Column]) -> set[Column]:
-        """What has to be read to judge a row in memory; ``everything`` is all that an expression may name."""
+        """The columns needed to test a row in memory; ``everything`` are all that an expression may name."""
         tested = {test.column for condition in self.tests for test in tests_of(condition)}
         return {*tested, *(column for column, _ in self.functions), *(everything if self.query else ())}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A merge as :func:`tagframe.merging.run_plan` was asked for it.
+    """The arguments of a merge; see :func:`tagframe.merging.run_plan`.
 
     Attributes:
         plan: how the tables are joined.
         corpus: where they are.
         wanted: name in the result → column, in order.
-        everything: the same of all columns.
-        where: which of the joined rows.
+        everything: the same for all columns.
+        where: the conditions on the joined rows.
         how: the kind of every join.
-        limit: rows at most.
-        on_fanout, on_loss: what to do where rows of the start table are repeated or lost.
-        is_forced: whether its user says where it runs.
+        limit: the largest number of rows.
+        on_fanout, on_loss: what to do if rows of the start table are repeated or lost.
+        is_forced: whether the user chose where it runs.
     """
 
     plan: JoinPlan
@@ -92,24 +92,24 @@ class Asked:
 
     @property
     def says_loss(self) -> bool:
-        """Whether lost rows are warned of."""
+        """Whether to warn of lost rows."""
         return self.on_loss == "warn" and self.how == "inner" and bool(self.plan.steps)
 
     @property
     def counts_loss(self) -> bool:
-        """Whether they are counted for that, where the rows of the result do not tell: of an anchor that is asked for
-        as a whole, and of tables that are small."""
+        """Whether to count lost rows for the warning if the result does not show them: for a whole anchor, or for
+        small tables."""
         return self.says_loss and (self.are_small or (self.plan.is_anchored and self.limit is None))
 
     @property
     def are_small(self) -> bool:
-        """Whether it is little work to count what becomes of the rows of all tables."""
+        """Whether counting the rows of all tables is little work."""
         rows = [self.corpus.profile(table).rows for table in self.plan.tables]
         return all(known is not None and known <= _SMALL for known in rows)
 
 
 class LeftToMemory(Exception):
-    """SQL might answer otherwise than pandas, or no sooner; the message says why."""
+    """SQL might give another result than pandas, or would not be faster; the message says why."""
 
 
 def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Mapping[str, Column]) -> Where:
@@ -118,7 +118,7 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
     Args:
         where: as for :func:`tagframe.merging.run_plan`.
         plan: of the merge.
-        columns: name in the result → column, which an expression may name.
+        columns: name in the result → column, for the names in an expression.
 
     Raises:
         ColumnNotFound: it names no column of the plan.
@@ -141,11 +141,11 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
 
 
 def _read(text: str, columns: Mapping[str, Column]) -> tuple[Condition, ...] | None:
-    """An expression of :meth:`pandas.DataFrame.query` as tests; None where it is more than such.
+    """An expression of :meth:`pandas.DataFrame.query` as tests; None if tests cannot express it.
 
-    Read are comparisons of a column with a number or a text by ``==``, ``<``, ``<=``, ``>``, ``>=`` and ``in [...]``,
-    joined by ``and`` and ``or``. ``!=`` and ``not`` are left to pandas: whether they are true of what is missing is a
-    matter of the column's dtype there.
+    Supported are comparisons of a column with a number or a text by ``==``, ``<``, ``<=``, ``>``, ``>=`` and
+    ``in [...]``, joined by ``and`` and ``or``. ``!=`` and ``not`` are left to pandas: for missing values their result
+    depends on the column's dtype.
 
     >>> _read("price > 5 and `a b` == 'x'", {"price": ("t", "price"), "a b": ("t", "a b")})[0]
     CellTest(column=('t', 'price'), values=(5,), null=False, bound='>', is_plain=True)

@@ -93,7 +93,7 @@ def test_strangers_are_refused(shop: Path):
     assert served.ask("keys", host=f"localhost:{port}")[0] == 200
     assert served.ask("tables", b"")[0] == 405
     assert served.token not in served.ask("")[2]
-    assert repr(tf.open_corpus(shop).keys) == "no keys told of this corpus"
+    assert repr(tf.open_corpus(shop).keys) == "no declared keys of this corpus"
 
 
 def test_keys_are_told_to_the_corpus(shop: Path):
@@ -258,7 +258,7 @@ def test_everything_is_done_with_the_keyboard(festival: tf.Corpus, browser: Any)
         tab.keyboard.press("Space")
         tab.wait_for_selector("text=You accepted this key")
         assert tab.evaluate("document.activeElement.dataset.say") == "accept"
-    assert repr(festival.keys).startswith("keys told of this corpus:")
+    assert repr(festival.keys).startswith("declared keys of this corpus:")
     festival.keys.forget(repr(festival.keys).splitlines()[1].strip())
 
 

@@ -186,7 +186,7 @@ def test_prompts_of_tables_without_rows_are_answered_elsewhere(tmp_path: Path):
     assert "2 tables and 1 column" in shell("annotate", catalogue, "--lm", f"replay:{store}")
     assert "shop.T_ORD" in shell("retrieve", catalogue, "Which parcels?", "-k", "1", "--method", "lexical")
     (tmp_path / "said.csv").write_text("table,column,description\nT_ORD,ST,state of the order\nT_NO,,nothing\n")
-    assert "1 not here, or of several tables: T_NO" in shell("describe", catalogue, str(tmp_path / "said.csv"))
+    assert "1 unknown or ambiguous: T_NO" in shell("describe", catalogue, str(tmp_path / "said.csv"))
     order = tf.open_corpus(catalogue).profile("T_ORD")
     assert (order.description, order.column("ST").description) == ("≈ A purchase.", "state of the order")
 

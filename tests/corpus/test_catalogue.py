@@ -224,7 +224,7 @@ class TestSaved:
         corpus.save(target)
         assert tf.open_corpus(target).ids == corpus.ids
         for taken in (bank, tmp_path):
-            with pytest.raises(UnreadableCatalogue, match="is not a catalogue, and is left as it is"):
+            with pytest.raises(UnreadableCatalogue, match="is not a catalogue, and is not replaced"):
                 corpus.save(taken)
         with pytest.raises(UnreadableCatalogue, match="nowhere"):
             corpus.save(tmp_path / "nowhere" / "index")

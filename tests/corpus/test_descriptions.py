@@ -39,7 +39,7 @@ def test_a_frame_and_a_csv_file(corpus: tf.Corpus, tmp_path: Path):
     )
     told = corpus.describe(frame)
     assert (told.tables, told.columns, told.unknown) == (2, 1, ("T2", "T9", "T1.NO"))
-    assert "3 not here, or of several tables: T2, T9, T1.NO" in str(told)
+    assert "3 unknown or ambiguous: T2, T9, T1.NO" in str(told)
     assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "status, 3 = shipped", "shop.T2": "lines"}
     frame.to_csv(tmp_path / "said.csv", index=False)
     assert corpus.describe(tmp_path / "said.csv") == told

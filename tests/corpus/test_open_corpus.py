@@ -137,7 +137,7 @@ class TestBadSources:
 
     @pytest.mark.parametrize("source", [None, 5, [1], pd.DataFrame({"a": [1]})])
     def test_no_path(self, source):
-        with pytest.raises(InvalidArgument, match="opened from a path, or from frames by name"):
+        with pytest.raises(InvalidArgument, match="open a corpus from a path, or from frames by name"):
             tf.open_corpus(source)
 
     @pytest.mark.parametrize("name", ["a.csv", "a.sqlite", "a.parquet"])
@@ -239,7 +239,7 @@ class TestCorpus:
 
     def test_a_name_of_two_tables(self, corpus):
         with pytest.raises(
-            TableNotFound, match=r"'client' is the name of 2 tables; say which: 'bank.client', 'shop.cl"
+            TableNotFound, match=r"'client' is the name of 2 tables; choose one: 'bank.client', 'shop.cl"
         ):
             corpus.profile("client")
 
@@ -255,7 +255,7 @@ class TestCorpus:
     def test_columns_that_are_not_there(self, corpus):
         with pytest.raises(ColumnNotFound, match=r"no column 'nam' in bank\.Loan: .* did you mean 'name'"):
             corpus.read("Loan", ["nam"])
-        with pytest.raises(InvalidArgument, match=r"say \['name'\]"):
+        with pytest.raises(InvalidArgument, match=r"write \['name'\]"):
             corpus.read("Loan", "name")
         with pytest.raises(InvalidArgument, match="limit"):
             corpus.read("Loan", limit=-1)
@@ -265,7 +265,7 @@ class TestCorpus:
         with pytest.raises(TableNotFound, match=r"did you mean 'Loan'"):
             corpus["lone"]
         for wrong in (0, ["Loan"], ("Loan", "name"), slice(2)):
-            with pytest.raises(InvalidArgument, match=r"corpus\[…\] reads the table of a name; got"):
+            with pytest.raises(InvalidArgument, match=r"corpus\[…\] takes the name of one table; got"):
                 corpus[wrong]
 
     def test_a_user_sees_what_is_for_users(self, corpus):
@@ -305,7 +305,7 @@ class TestCorpus:
 
     def test_ids_are_unique(self):
         profile = TableProfile("b.t", "b", "t", ())
-        with pytest.raises(InvalidArgument, match=r"more than one profile is of 'b\.t'"):
+        with pytest.raises(InvalidArgument, match=r"several profiles have 'b\.t'"):
             Corpus([profile, profile])
 
     def test_texts_for_embedding(self):

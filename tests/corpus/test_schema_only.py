@@ -118,7 +118,7 @@ def test_what_is_no_schema(schema, error, message):
 
 
 def test_a_source_or_a_schema():
-    with pytest.raises(InvalidArgument, match="got both"):
+    with pytest.raises(InvalidArgument, match="not from both"):
         tf.open_corpus("x.sqlite", schema=BANK)
     with pytest.raises(InvalidArgument, match=r"corpus\.save"):
         tf.open_corpus(schema=BANK, catalogue="x")

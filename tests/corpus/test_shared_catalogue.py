@@ -236,7 +236,7 @@ def test_what_is_damaged_is_worked_out_again_or_named(tmp_path):
     assert first[1] is not None
     with closing(sqlite3.connect(catalogue)) as file, file:
         file.execute("UPDATE facts SET value = '[nonsense'")
-    with pytest.warns(tf.errors.CatalogueWarning, match="keys of shop are worked out again"):
+    with pytest.warns(tf.errors.CatalogueWarning, match="keys of shop are computed again"):
         assert keys() == first
     assert keys() == first
     with closing(sqlite3.connect(catalogue)) as file, file:

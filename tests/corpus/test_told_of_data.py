@@ -111,7 +111,7 @@ def test_a_damaged_catalogue_of_an_earlier_version_is_refused(shop, cache_folder
         path.unlink()
     [path] = cache_folder.glob("*.sqlite")
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(UnreadableFacts, match="delete it, then open the data"):
+    with pytest.raises(UnreadableFacts, match="delete it, open the data"):
         tf.open_corpus(shop)
     path.unlink()
     assert len(tf.open_corpus(shop)) == 2

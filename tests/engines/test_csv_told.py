@@ -88,7 +88,7 @@ def test_there_is_nothing_to_tell_of_frames_servers_and_lakes(folder, tmp_path):
     for source in ({"a": pd.DataFrame({"x": [1]})}, "postgresql://nobody@localhost:1/nothing"):
         with pytest.raises(InvalidArgument, match="there are none here"):
             tf.open_corpus(source, csv={"decimal": ","})
-    with pytest.raises(InvalidArgument, match="pandas is not to read"):
+    with pytest.raises(InvalidArgument, match="pandas does not read"):
         tf.open_corpus(folder, csv={"decimal": ","}, engine="duckdb")
 
 

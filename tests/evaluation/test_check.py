@@ -59,7 +59,7 @@ def test_no_cell_and_no_hidden_column_is_written_down(folder, tmp_path):
         ("customers", lambda frame: frame.assign(town="Brno"), "0% of shop.customers.town are empty; it was 50%"),
         ("customers", lambda frame: frame.assign(id=frame["id"] + 50), "50% of the rows find a partner by the key"),
         ("customers", lambda frame: frame.assign(id=frame["id"] + 500), "0% of the rows find a partner by the key"),
-        ("customers", lambda frame: pd.concat([frame, frame]), "repeats rows: 2.00 for one"),
+        ("customers", lambda frame: pd.concat([frame, frame]), "repeats rows: one becomes 2.00"),
     ],
 )
 def test_what_has_changed_is_told_of(folder, tmp_path, table, change, finding):
@@ -101,7 +101,7 @@ def test_a_key_that_never_held_is_told_of_at_once(folder, tmp_path):
 )
 def test_a_file_that_is_no_baseline_is_refused(folder, tmp_path, text):
     (tmp_path / "then.json").write_text(text)
-    with pytest.raises(InvalidArgument, match="no file that `tagframe check` wrote"):
+    with pytest.raises(InvalidArgument, match="was not written by `tagframe check`"):
         check(opened(folder), tmp_path / "then.json")
 
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_compared_says_why_and_counts_nowhere(corpus, sql, proble
 
 @pytest.mark.parametrize("frame", [pd.DataFrame({"question": ["a"]}), pd.DataFrame({"question": [], "sql": []})])
 def test_a_frame_of_no_questions_is_refused(corpus, frame):
-    with pytest.raises(InvalidArgument, match="questions stand in a column 'question'"):
+    with pytest.raises(InvalidArgument, match="questions need a column 'question'"):
         evaluate(corpus, frame)
 
 

@@ -148,5 +148,5 @@ def test_moments_of_one_kind_are_compared_and_others_are_refused():
     assert tf.merge({"l": days, "r": naive}, on="r.since <= l.at")["y"].tolist() == [5]
     with pytest.raises(InvalidArgument, match="write the tables too"):
         tf.merge({"l": days, "r": naive.rename(columns={"since": "at"})}, on="at <= at")
-    with pytest.raises(InvalidArgument, match="nearest row"):
+    with pytest.raises(InvalidArgument, match="takes one comparison"):
         tf.merge({"l": days.assign(b=1), "r": naive.assign(c=1)}, on="r.since <= l.at and l.b >= r.c")

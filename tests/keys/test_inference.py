@@ -65,7 +65,7 @@ def test_a_key_that_no_statement_joins_on_is_less_likely_where_others_were_joine
     assert after[own] == before[own]
     score = before[other].score
     assert after[other].score == pytest.approx(score / (2 - score))
-    assert "never joined so" in after[other].evidence.reason
+    assert "never joined this way" in after[other].evidence.reason
     corpus.keys.add("employees.department_id = departments.id")
     assert found()[other].score == 1
     assert "never" not in found()[other].evidence.reason

@@ -122,7 +122,7 @@ def test_a_join_that_was_run_is_a_key_unless_it_is_forbidden(shop: tf.Corpus):
     plan = found.join_plan
     assert "shop.lines.number" in str(plan)
     assert "shop.customers.boss" in str(plan)
-    assert "joined so by statements that were run" in "".join(str(step.key) for step in plan.steps)
+    assert "joined this way by past statements" in "".join(str(step.key) for step in plan.steps)
     shop.keys.forbid("lines.number = customers.boss")
     assert "shop.lines.number" not in str(shop.retrieve_tables("Which parts did customers buy?", k=2, method="lexical"))
     shop.keys.forget("lines.number = customers.boss")
@@ -175,7 +175,7 @@ def test_what_cannot_be_learned_is_counted_and_listed(shop: tf.Corpus):
     assert "no table here is called 'nowhere'" in str(learned)
     log = shop.learn("SELECT * FROM there; SELECT * FROM elsewhere")
     assert (log.learned, len(log.left_out)) == (0, 2)
-    assert "nothing is different now" in str(log)
+    assert "no changes" in str(log)
     assert len(shop.learned) == 1
 
 
@@ -184,7 +184,7 @@ def test_what_is_left_out_for_one_reason_is_one_line_and_none_is_lost(shop: tf.C
     said = str(shop.learn(f"{log}; BEGIN; SELECT 1 FROM lines; -- the end"))
     assert "learned 1 of 18" in said
     assert "4 left out: it cannot be parsed" in said
-    assert "4 left out for other reasons, which stand in left_out" in said
+    assert "4 left out for other reasons, see left_out" in said
 
 
 def test_a_dialect_that_is_none_is_refused(shop: tf.Corpus):
@@ -238,7 +238,7 @@ def test_a_join_of_one_of_many_against_all_values_is_no_key_and_said(shop: tf.Co
     wrong = "SELECT * FROM orders o JOIN customers c ON o.st = c.id"
     learned = shop.learn(pd.DataFrame({"sql": [*right, wrong]}))
     assert learned.doubtful == ("shop.orders.st = shop.customers.id",)
-    assert "one statement alone has it" in str(learned)
+    assert "only one statement has it" in str(learned)
     assert joins(shop) == {BUYER}
 
 
@@ -294,7 +294,7 @@ def test_what_is_no_place_of_queries_is_refused_by_name(shop: tf.Corpus, tmp_pat
         shop.learn("querys.sql")
     with pytest.raises(SourceNotFound, match="holds no"):
         shop.learn(tmp_path)
-    with pytest.raises(InvalidArgument, match="in a column 'sql'"):
+    with pytest.raises(InvalidArgument, match="need a column 'sql'"):
         shop.learn(pd.DataFrame({"text": ["SELECT 1"]}))
 
 

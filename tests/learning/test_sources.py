@@ -75,7 +75,7 @@ def test_frames_as_they_are(shop: tf.Corpus):
     sql = [READS, f"BEGIN; {READS};", None, 7, "SELECT buyer FROM orders"]
     found = shop.learn(pd.DataFrame({"SQL": sql, "runs": runs}))
     assert (found.read, found.learned) == (5, 2)
-    assert {reason for _, reason in found.left_out} == {"it is no text but int", "it selects nothing"}
+    assert {reason for _, reason in found.left_out} == {"it is not text but int", "it selects nothing"}
     assert sorted(shop.learned.runs) == [1, 3]
     twice = pd.DataFrame([[READS, "DROP", "Where?"]], columns=["sql", "sql", "question"])
     assert shop.learn(twice).learned == 1

@@ -129,8 +129,8 @@ def test_fan_out_shows_the_way_and_the_way_works():
     frame = tf.merge(frames, on=ON, aggregate=both, how="left")
     assert frame[["order_id", "amount"]].fillna(0).to_numpy().tolist() == [[2, 5], [2, 3], [1, 7], [0, 0]]
     said = repr(frame.tag.merge_report)
-    assert "frames.payments has one row a customer_id: sum of amount." in said
-    assert "frames.payments has one row a customer_id" in frame.tag.merge_report._repr_html_()
+    assert "frames.payments has one row per customer_id: sum of amount." in said
+    assert "frames.payments has one row per customer_id" in frame.tag.merge_report._repr_html_()
 
 
 def test_found_tables_start_from_the_facts_that_are_left():
@@ -160,11 +160,11 @@ def test_a_plan_tells_it_in_sql_and_json():
         ({"payments": {"amout": "sum"}}, ColumnNotFound, "did you mean 'amount'"),
         ({"payments": {"amount": "summ"}}, InvalidArgument, "did you mean 'sum'"),
         ({"payments": {"amount": ["sum"]}}, InvalidArgument, "no function"),
-        ({"payments": {"customer_id": "count"}}, InvalidArgument, "count another of its columns"),
+        ({"payments": {"customer_id": "count"}}, InvalidArgument, "aggregate another column"),
         ({"payments": "sum"}, InvalidArgument, "of the form {'payments': {column: function}}"),
         ({"payments": {}}, InvalidArgument, "of the form"),
         ("payments", InvalidArgument, "of the form"),
-        ({"orders": {"order_id": "count"}}, InvalidArgument, "whose rows the merge is for"),
+        ({"orders": {"order_id": "count"}}, InvalidArgument, "the start of the merge"),
         ({"payments": {"kind": "sum"}}, InvalidArgument, "no sum of frames.payments.kind, which is .*: no numbers"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_table_between_two_keys_is_refused_and_a_hidden_column_too():
     corpus = tf.open_corpus(FRAMES)
     corpus.hide("payments.amount")
     plan = plan_of(corpus)
-    with pytest.raises(HiddenColumn, match="nothing is made of its cells"):
+    with pytest.raises(HiddenColumn, match="its cells cannot be aggregated"):
         run_plan(plan, corpus, aggregate={"payments": {"amount": "sum"}})
 
 

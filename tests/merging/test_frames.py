@@ -45,7 +45,7 @@ def test_a_plan_overruled_by_hand_is_followed():
         ([SALES, "x"], "is a str, not a pandas.DataFrame"),
         ([SALES, pd.DataFrame([[1, 2]], columns=["a", "a"])], "more than one column called 'a'"),
         ([pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")]))], "MultiIndex"),
-        ([], "got none"),
+        ([], "no frames given"),
     ],
 )
 def test_what_is_no_frame_or_has_no_plain_columns_is_refused(frames, message):

@@ -80,7 +80,7 @@ def test_a_shared_column_joins_every_table_that_has_it():
         (SHOP, [7], InvalidArgument, "list of these"),
         ({**SHOP, "more": CUSTOMERS}, "buyer = id", InvalidArgument, "may mean"),
         ({**SHOP, "more": CUSTOMERS}, ["buyer = customers.id", "customers.name = more.name", "more.id = orders.agent"],
-         InvalidArgument, "in a circle"),
+         InvalidArgument, "form a circle"),
         ({"a": GDP, "b": POP[["country"]], "c": POP[["year"]]}, ["country", "year"], ColumnNotFound,
          "no two tables have all of 'country', 'year'"),
     ],

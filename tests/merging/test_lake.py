@@ -86,7 +86,7 @@ def test_files_that_do_not_number_their_rows_start_a_merge_too(lake: Path, kind:
 def test_text_that_matches_only_in_canonical_form_is_left_to_pandas(lake: Path):
     pd.DataFrame({"place": ["rome ", "Oslo"], "people": [3, 1]}).to_parquet(lake / "places.parquet", index=False)
     corpus = opened(lake)
-    with pytest.warns(match="written otherwise"):
+    with pytest.warns(match="only after coercion"):
         frame, report = run_plan(plan_tables(corpus, ["dm.fact", "dm.places"]), corpus, **ALLOWED)
     assert report.engine == "pandas"
     assert set(frame["place"]) == {"Rome", "Oslo"}

@@ -180,7 +180,7 @@ def test_what_is_misspelt_or_has_two_meanings_is_said():
         merged(BANK, how="cross")
     with pytest.raises(InvalidArgument, match="limit"):
         merged(BANK, limit=-1)
-    with pytest.raises(InvalidArgument, match=r"say \['name'\]"):
+    with pytest.raises(InvalidArgument, match=r"write \['name'\]"):
         merged(BANK, columns="name")
 
 
@@ -343,7 +343,7 @@ def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
     right = TableProfile("d.b", "d", "b", (ColumnProfile("y", 0, "integer"),))
     frames = {"d.a": pd.DataFrame({"x": [1, 2]}), "d.b": pd.DataFrame({"y": [2, 1]})}
     doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.3)])
-    with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.30\)"):
+    with pytest.warns(DoubtfulJoinWarning, match=r"low-confidence key: d\.a\.x = d\.b\.y \(30%\)"):
         frame, _ = merged(frames, doubtful)
     assert len(frame) == 2
     given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.3, Evidence(origin="given"))

@@ -44,8 +44,8 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     assert frame["source_table"].value_counts().to_dict() == {"shop.sales_2024": 300, "shop.sales_2023": 200}
     assert frame["name"].tolist() == [f"p{number - 1}" for number in stacked["product_id"]]
     assert report.stacks == (("shop.sales", ("shop.sales_2023", "shop.sales_2024")),)
-    assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in repr(report)
-    assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in report._repr_html_()
+    assert "shop.sales is the stack of shop.sales_2023 and shop.sales_2024." in repr(report)
+    assert "shop.sales is the stack of shop.sales_2023 and shop.sales_2024." in report._repr_html_()
     assert "500 rows, 2 tables" in plan._repr_html_()
     assert JoinPlan.from_json(plan.to_json()) == plan
 
@@ -53,7 +53,7 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
 def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_not_to():
     corpus = open_corpus(SHOP)
     first, second, product = (corpus.read(name) for name in SHOP)
-    with pytest.warns(TablesStackedWarning, match=r"sales_2023 \(200 rows\) and shop\.sales_2024 \(300 rows\) are of"):
+    with pytest.warns(TablesStackedWarning, match=r"sales_2023 \(200 rows\) and shop\.sales_2024 \(300 rows\) have"):
         frame = first.tag.merge(second, product)
     assert len(frame) == 500
     assert frame.tag.merge_report.stacks == (("shop.sales", ("shop.sales_2023", "shop.sales_2024")),)
@@ -67,7 +67,7 @@ def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_
 def test_what_is_said_of_one_table_and_taken_for_its_like_is_said():
     others = {name: SHOP[name] for name in ("shop.product", "shop.sales_2023", "shop.sales_2024")}
     on = "sales_2023.product_id = product.product_id"
-    said = r"what on= says of shop\.sales_2023 is taken for all of them.*stack=False joins them apart"
+    said = r"on= names shop\.sales_2023 and applies to all of them.*stack=False joins them separately"
     with pytest.warns(TablesStackedWarning, match=said):
         frame = tf.merge(others, on=on, on_fanout="allow", on_loss="allow")
     assert len(frame) == 500
@@ -79,7 +79,7 @@ def test_what_is_said_of_one_table_and_taken_for_its_like_is_said():
     for stack_them, asked in ((None, both), (True, on), (None, "product_id")):
         found.merge(on=asked, stack=stack_them, on_loss="allow")
     anchored = corpus.read("sales_2023").tag.retrieve_tables("sales of products", k=2, corpus=corpus)
-    with pytest.warns(TablesStackedWarning, match="the merge is of the rows of all of them"):
+    with pytest.warns(TablesStackedWarning, match="the result has the rows of all of them"):
         assert len(anchored.merge(on_loss="allow")) == 500
 
 
@@ -155,9 +155,9 @@ def test_what_does_not_stack_is_said():
     assert stack({"a": a, "b": b}, columns=["x"])["x"].tolist() == [1, 3]
     with pytest.raises(InvalidArgument, match="source="):
         stack(b, c, source="x")
-    with pytest.raises(InvalidArgument, match="got none"):
+    with pytest.raises(InvalidArgument, match="no frames given"):
         stack([])
-    with pytest.raises(InvalidArgument, match="of one name"):
+    with pytest.raises(InvalidArgument, match="with the same name"):
         stack({"d": pd.DataFrame([[1, 2]], columns=["x", "X"])})
 
 

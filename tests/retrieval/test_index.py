@@ -201,7 +201,7 @@ def test_a_damaged_file_of_the_index_is_said_and_made_again(lake, words):
         bytes(len(whole)),
     ):
         file.write_bytes(damaged)
-        with pytest.warns(CatalogueWarning, match="the index is worked out again"):
+        with pytest.warns(CatalogueWarning, match="the index is computed again"):
             assert lake(words) == first
         assert file.read_bytes() == whole
 
