@@ -24,8 +24,8 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, as_description, by_table
-from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told
+from tagframe.corpus.told import Knowledge, as_description, by_table, plain_name
+from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
@@ -181,11 +181,13 @@ class Corpus(Shown):
         self._knowledge.tell({fact: as_description(text) or None})
         return None
 
-    def hide(self, column: str, *, from_models: bool = False) -> None:
+    def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
 
         Tables are read and merged without the column, and what the catalogue held of its cells is removed, sketches
-        too. Tables still join on it. The fact belongs to the data, wherever that lies: a copy of the file, also one
+        too. Tables still join on it by their keys, and the other column of the key is in no result of that, either;
+        nothing compares or tests it. The guide "Security and privacy" says what a join tells all the same. The
+        fact belongs to the data, wherever that lies: a copy of the file, also one
         that was changed a little, is opened without the column, too.
         Columns of views, and those that a database computes, are hidden with it where they have its cells or what is
         computed of them; of a view that is made later, once the data is opened again. A view that only filters, joins
@@ -197,6 +199,7 @@ class Corpus(Shown):
                 read and merged, in no prompt, log or catalogue. Operators refuse the column of such a frame by name,
                 and statements (``tf.exec_sql``, ``tf.ask``) do not see it, as a model reads what they give; of a column
                 that you rename or make of it, tagframe knows nothing.
+            joinable: whether tables join on the column.
 
         Warns:
             UnclearViewWarning: a view of the same server calls what may read the column, and no definition tells.
@@ -206,7 +209,8 @@ class Corpus(Shown):
         """
         table, name = self._column(column)
         self._vectors.forget(table)  # they may be of a model's words, which had seen the cells
-        self._knowledge.tell({("hidden", (table, name)): MODELS if from_models else EVERYBODY})
+        whom = MODELS if from_models else EVERYBODY
+        self._knowledge.tell({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
         self._knowledge.warn_of_unclear()
 
     def show(self, column: str) -> None:
@@ -217,24 +221,36 @@ class Corpus(Shown):
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        shown: dict[FactKey, None] = {("hidden", self._column(column)): None}  # said anew of what is computed of others
+        told = [of for (kind, of), (whom, _) in self._knowledge.told.facts.items() if kind == "hidden" and whom]
+        try:
+            table, name = self._column(column)
+        except ColumnNotFound:  # hidden, and not there any more
+            gone = [of for of in told if column in (".".join(of), ".".join(of).partition(".")[2])]
+            if len(gone) != 1:
+                raise
+            table, name = gone[0]
+        there = {one.name for one in self.profile(table).columns} if table in self else set()
+        same = [of for of in told if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
+        # Said anew of what is computed of others.
+        shown: dict[FactKey, None] = {("hidden", of): None for of in [(table, name), *same]}
         self._knowledge.tell_facts(lambda told: told.with_values(shown))
 
     @property
     def hidden(self) -> pd.DataFrame:
-        """The hidden columns of these tables: a row for each, with ``table``, ``column`` and ``hidden_from``.
+        """The hidden columns of these tables: a row for each.
 
-        ``hidden_from`` is "everybody" or "models".
+        Columns are ``table``, ``column``, ``hidden_from`` ("everybody" or "models") and ``joinable`` (whether tables
+        join on it).
         """
         withheld = by_table(self._knowledge.known.withheld)
         rows = [
-            (profile.id, column.name, EVERYBODY if column.hidden else MODELS)
+            (profile.id, column.name, EVERYBODY if column.hidden else MODELS, not column.unjoined)
             for profile in self.profiles
             if profile.id in withheld
             for column in profile.columns
             if not column.for_models
         ]
-        return pd.DataFrame(rows, columns=["table", "column", "hidden_from"])
+        return pd.DataFrame(rows, columns=["table", "column", "hidden_from", "joinable"])
 
     @property
     def learned(self) -> pd.DataFrame:

@@ -93,6 +93,7 @@ class ColumnProfile:
         hidden: whether its user keeps its cells from everybody; then nothing of them is in the profile.
         unprompted: whether its user keeps its cells from models only: they are in results, and nothing of them is in
             the profile.
+        unjoined: whether nothing joins on it.
     """
 
     name: str
@@ -109,6 +110,7 @@ class ColumnProfile:
     description: str = ""
     hidden: bool = False
     unprompted: bool = False
+    unjoined: bool = False
 
     def __setstate__(self, state: list[Any]) -> None:
         # A pickle of an earlier version has fewer fields.

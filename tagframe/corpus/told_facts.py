@@ -26,6 +26,8 @@ that was run, or that somebody says is right; what a model says of a table or a 
 
 EVERYBODY, MODELS = "everybody", "models"
 """Whom a column is hidden from."""
+NO_JOINS = ", no joins"
+"""What the value ends with where nothing joins on the column, either."""
 FactKey = tuple[str, tuple[str, ...]]
 """The kind, and what the fact is of: a table, a table and a column, the pairs of columns of a key, or the digest of a
 statement and its tables."""
@@ -65,11 +67,12 @@ class Told:
             tuple(key for key, joins in keys if not joins),
             {of[0]: value for kind, of, value in known if kind == "table"},
             {(of[0], of[1]): value for kind, of, value in known if kind == "column"},
-            frozenset(column for column, whom in hidden.items() if whom != MODELS),
-            frozenset(column for column, whom in hidden.items() if whom == MODELS),
+            frozenset(column for column, whom in hidden.items() if whom.removesuffix(NO_JOINS) != MODELS),
+            frozenset(column for column, whom in hidden.items() if whom.removesuffix(NO_JOINS) == MODELS),
             tuple(ToldKey(*sides) for sides in joined),
             # Beside what is said of a table stand the columns that the model saw, but for what 0.2 wrote.
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
+            frozenset(column for column, whom in hidden.items() if whom.endswith(NO_JOINS)),
         )
 
     @cached_property

@@ -17,10 +17,12 @@ from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep, PlanTable
+from tagframe.joins.steps import How, JoinStep
+from tagframe.joins.withholding import told_by
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
+from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
@@ -44,6 +46,7 @@ def run_plan(
     limit: int | None = None,
     by: By | None = None,
     aggregate: Aggregate | None = None,
+    for_models: bool = False,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
 
@@ -75,6 +78,8 @@ def run_plan(
             tables; "across", where engines give the rows that may stand in the result; or "memory", of whole tables.
         aggregate: tables that have one row a key before they are joined, so that they repeat no rows: table → column →
             "sum", "mean", "min", "max", "count" or "nunique", see :meth:`JoinPlan.aggregated`.
+        for_models: whether a model reads the result: what is hidden from models is hidden in it, and not joined on
+            otherwise than what is hidden from everybody.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -89,12 +94,15 @@ def run_plan(
         AmbiguousJoin: other plans are as sure, with ``on_ambiguous="raise"``; all are on the exception.
         InexactKeys: keys are floats so large that unlike integers look alike.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
+        HiddenColumn: they name one that is hidden, or one that would tell cells of such; or the plan joins on a hidden
+            column so that the rows that match would tell them (:mod:`tagframe.merging.hidden_keys`).
         InvalidArgument: an argument is none of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
-    plan = as_hidden_now(plan, corpus)
+    plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
+    refuse_telling(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
@@ -214,26 +222,7 @@ def _check(
         raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
 
 
-# --- what is hidden ---------------------------------------------------------------------------------------------------
-
-
-def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
-    """The plan over tables of which those columns are hidden that the corpus hides now, its other ways too."""
-    return plan.with_sources(lambda source: _now(source, corpus))
-
-
-def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
-    parts = tuple(_now(part, corpus) for part in source.parts)
-    ids = [id for id in (source.id, *(part.id for part in parts)) if id in corpus]
-    if not ids:
-        return replace(source, parts=parts) if parts != source.parts else source
-    columns = [column for id in ids for column in corpus.profile(id).columns]
-    hidden = {column.name for column in columns if column.hidden}
-    unprompted = {column.name for column in columns if column.unprompted}
-    kept = tuple(tuple(filter(names.__contains__, source.columns)) for names in (hidden, unprompted))
-    if (parts, *kept) == (source.parts, source.hidden, source.unprompted):
-        return source
-    return replace(source, parts=parts, hidden=kept[0], unprompted=kept[1])
+# --- what columns of the frame are ------------------------------------------------------------------------------------
 
 
 def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
@@ -249,7 +238,7 @@ def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, st
 
 
 def unprompted_names(plan: JoinPlan, names: Mapping[Column, str]) -> frozenset[str]:
-    """What columns that are hidden from models, and those made equal to them, are called in the merged frame."""
+    """What columns that are hidden from models, and those that tell their cells, are called in the merged frame."""
     kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
-    kept.update(*(group for group in plan.classes() if group & kept))
-    return frozenset(name for key, name in names.items() if key in kept)
+    telling = told_by(kept, plan.sources, plan.steps) if kept else kept
+    return frozenset(name for key, name in names.items() if key in telling)
