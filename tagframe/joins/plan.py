@@ -186,7 +186,10 @@ class JoinPlan(Public):
         """Why no result has a column, and no test is of it."""
         if column in self.by_id[table].hidden_by_user:
             return f"is hidden ({table}.{column}): tables may join on it, and no result has it"
-        hidden = next(f"{one.id}.{name}" for one in self.sources for name in one.hidden_by_user)
+        ends = ((end, name) for step in self.steps for mine, _, theirs in step.comparisons
+                for end, name in ((step.base, mine), (step.table, theirs)))  # fmt: skip
+        joined = (f"{end}.{name}" for end, name in ends if name in self.by_id[end].hidden_by_user)
+        hidden = ", ".join(dict.fromkeys(joined))
         return (
             f"is in no result that joins on what is hidden ({hidden}), as {table}.{column} tells which cells that has. "
             "Hide both columns of the key, and the result has the others of its table"

@@ -19,7 +19,7 @@ from tagframe.engines.frame_engine import FrameEngine
 from tagframe.errors import HiddenColumn
 from tagframe.joins.infer import accepted_keys
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import JoinStep, PlanTable
+from tagframe.joins.steps import JoinStep, PlanTable, known_by
 from tagframe.keys.column_names import is_measure
 from tagframe.keys.inference import ACCEPTED, was_only_run
 
@@ -43,10 +43,12 @@ def _now(source: PlanTable, corpus: Corpus, for_models: bool) -> PlanTable:
     columns = [column for id in ids for column in corpus.profile(id).columns]
     hidden = _named(source, [one for one in columns if one.hidden or (for_models and one.unprompted)])
     unprompted = _named(source, [one for one in columns if one.unprompted and not for_models])
-    told = (parts, hidden, unprompted)
-    if told == (source.parts, source.hidden_by_user, source.unprompted):
+    names = {name.casefold() for id in ids for name in known_by(corpus.profile(id))}
+    known = tuple(name for name in source.columns if name.casefold() in names)
+    told = (parts, hidden, unprompted, known)
+    if told == (source.parts, source.hidden_by_user, source.unprompted, source.known_by):
         return source
-    return replace(source, parts=parts, hidden_by_user=hidden, unprompted=unprompted)
+    return replace(source, parts=parts, hidden_by_user=hidden, unprompted=unprompted, known_by=known)
 
 
 def _named(source: PlanTable, columns: list[ColumnProfile]) -> tuple[str, ...]:
@@ -87,14 +89,12 @@ def _check(
     sources: dict[str, PlanTable],
     corpus: Corpus,
 ) -> None:
-    name = ".".join(secret[0]) if secret else next(
-        f"{one.id}.{column}" for one in sources.values() for column in one.hidden_by_user
-    )  # fmt: skip
+    name = ".".join(secret[0]) if secret else "a column that these are joined to"
     for end in secret:
         if any(one.unjoined for one in _profiles(end, sources, corpus)):
             raise HiddenColumn(
-                f"{'.'.join(end)} is hidden and nothing joins on it; corpus.hide({'.'.join(end)!r}) without "
-                "joinable=False says that tables may"
+                f"{'.'.join(end)} is hidden, and nothing joins on it, as it was hidden with joinable=False. "
+                f"corpus.hide({'.'.join(end)!r}) lets tables join on it"
             )
     if sign != "=":
         raise HiddenColumn(
@@ -115,7 +115,7 @@ def _check(
     if secret and any(_is_brought(end, secret[0], sources, corpus) for end in open_ends):
         raise HiddenColumn(
             f"{name} is hidden, and {others} is of a frame that was brought along: which of its rows match would tell "
-            f"cells. corpus.show({name!r}) shows the column to everybody"
+            "cells. corpus.show shows the hidden column to everybody"
         )
     if not _is_key(step, pair, sources, corpus):
         raise HiddenColumn(
