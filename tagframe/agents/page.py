@@ -136,7 +136,8 @@ def _policy(html: str) -> str:
 
 
 class _Guard:
-    """Refuses what does not name this host, against DNS rebinding, or has no token; and forbids the page the rest."""
+    """Refuses what does not name this host, against DNS rebinding, what another page asks for, or has no token; and
+    forbids the page the rest."""
 
     def __init__(self, app: Starlette, token: str, port: int, policy: str) -> None:
         self._app, self._token = app, token.encode()
@@ -158,6 +159,8 @@ class _Guard:
         app: ASGIApp = self._app
         if headers.get("host") not in self._hosts:
             app = _json({"error": "this page is for its own machine only"}, 403)
+        elif "origin" in headers and headers["origin"] not in {f"http://{host}" for host in self._hosts}:
+            app = _json({"error": "another page asks for this: open the address that tagframe look printed"}, 403)
         elif scope["path"] != "/" and not secrets.compare_digest(
             headers.get(TOKEN_HEADER, "").encode("latin-1"), self._token
         ):
