@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tagframe.corpus import ColumnProfile, Corpus
-from tagframe.corpus.corpus import under
+from tagframe.corpus.corpus import knowledge_of, under
 from tagframe.corpus.references import Column
 from tagframe.engines.frame_engine import FrameEngine
 from tagframe.errors import HiddenColumn
@@ -43,8 +43,10 @@ def _now(source: PlanTable, corpus: Corpus, for_models: bool) -> PlanTable:
     columns = [column for id in ids for column in corpus.profile(id).columns]
     hidden = _named(source, [one for one in columns if one.hidden or (for_models and one.unprompted)])
     unprompted = _named(source, [one for one in columns if one.unprompted and not for_models])
-    names = {name.casefold() for id in ids for name in known_by(corpus.profile(id))}
-    known = tuple(name for name in source.columns if name.casefold() in names)
+    known = source.known_by
+    if knowledge_of(corpus).known.withheld:  # of no use where nothing is hidden
+        names = {name.casefold() for id in ids for name in known_by(corpus.profile(id))}
+        known = tuple(name for name in source.columns if name.casefold() in names)
     told = (parts, hidden, unprompted, known)
     if told == (source.parts, source.hidden_by_user, source.unprompted, source.known_by):
         return source
