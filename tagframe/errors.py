@@ -141,6 +141,10 @@ class CatalogueWarning(UserWarning):
     """A catalogue could not be used as asked; its content is in memory only."""
 
 
+class HiddenColumnGoneWarning(UserWarning):
+    """A column that was hidden is not in its table any more: it may be there under another name."""
+
+
 class UnclearViewWarning(UserWarning):
     """A view may show cells of a hidden column, and its database does not say what the view reads."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tagframe.answer.guard import LONGEST
+from tagframe.answer.table_names import MOST_TOKENS, token_count
 
 
 def limited(sql: str, rows: int, dialect: str) -> str:
@@ -17,7 +18,7 @@ def limited(sql: str, rows: int, dialect: str) -> str:
     from sqlglot import exp
 
     text = sql.strip().rstrip(";").rstrip()
-    if len(text) > LONGEST:
+    if len(text) > LONGEST or token_count(text, dialect) > MOST_TOKENS:
         return sql
     try:
         statements = [one for one in sqlglot.parse(text, read=dialect) if one is not None]

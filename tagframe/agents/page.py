@@ -136,7 +136,8 @@ def _policy(html: str) -> str:
 
 
 class _Guard:
-    """Refuses requests for other hosts (against DNS rebinding) or without the token, and sets security headers."""
+    """Refuses requests for other hosts (against DNS rebinding), from other pages, or without the token; sets security
+    headers."""
 
     def __init__(self, app: Starlette, token: str, port: int, policy: str) -> None:
         self._app, self._token = app, token.encode()
@@ -158,6 +159,10 @@ class _Guard:
         app: ASGIApp = self._app
         if headers.get("host") not in self._hosts:
             app = _json({"error": "this page can only be opened on the machine that serves it"}, 403)
+        elif "origin" in headers and headers["origin"] not in {f"http://{host}" for host in self._hosts}:
+            app = _json(
+                {"error": "this request came from another page: open the address printed by tagframe look"}, 403
+            )
         elif scope["path"] != "/" and not secrets.compare_digest(
             headers.get(TOKEN_HEADER, "").encode("latin-1"), self._token
         ):

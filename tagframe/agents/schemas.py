@@ -87,6 +87,12 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
     Raises:
         InvalidArgument: the arguments are wrong.
     """
+    size = len(arguments) if isinstance(arguments, str) else len(json.dumps(arguments, default=str))
+    if size > LONGEST_ARGUMENTS:
+        raise InvalidArgument(
+            f"the arguments of {tool.__name__} are {size:,} characters long, and {LONGEST_ARGUMENTS:,} at most are "
+            "taken: name fewer tables or values"
+        )
     try:
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
     except ValueError as error:
@@ -101,4 +107,6 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
         raise InvalidArgument(f"wrong arguments for {tool.__name__}: {said}") from error
 
 
+LONGEST_ARGUMENTS = 256_000
+"""Characters of the JSON of a call's arguments."""
 _checked = lru_cache(maxsize=64)(validate_call)

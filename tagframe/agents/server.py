@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
@@ -44,7 +46,9 @@ _LISTED = 100
 _LONGEST = 4_000
 """The most characters of an error."""
 _ROOT = "corpus://tables"
-_JSON = "application/json"
+_PLAIN = "text/plain"
+_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 _INSTRUCTIONS = """Tables to find, join and query; they are read-only. For a question about data, start with \
 find_tables: it returns the tables that answer the question together, how they join, and their columns with values. \
@@ -96,7 +100,7 @@ class CorpusServer:
 
     async def run(self) -> None:
         """Serve standard input and output until the client disconnects."""
-        async with stdio_server() as (read, write):
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (read, write):
             await self.server.run(read, write, self.server.create_initialization_options())
 
     async def _begin_after(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
@@ -154,7 +158,8 @@ class CorpusServer:
         given = await self._worked(ctx, lambda tools: tools.call(params.name, params.arguments or {}))
         if isinstance(given, _Failed):
             return types.CallToolResult(content=[_text(given.text)], is_error=True)
-        return types.CallToolResult(content=[_text(_for_a_model(given))], structured_content=given)
+        safe = _as_data(given)
+        return types.CallToolResult(content=[_text(_for_a_model(safe))], structured_content=safe)
 
     async def _worked(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
         """The result of the work, or its error; cancelling by the client stops the running statement."""
@@ -190,7 +195,9 @@ class CorpusServer:
         while True:
             await anyio.sleep(_PATIENCE)
             message = doing[0] if self._tools.done() else self._opening
-            await ctx.session.report_progress(round(time.monotonic() - began, 1), None, message or "working")
+            await ctx.session.report_progress(
+                round(time.monotonic() - began, 1), None, _encodable(message) or "working"
+            )
 
     # --- resources and the prompt
 
@@ -199,10 +206,10 @@ class CorpusServer:
     ) -> types.ListResourcesResult:
         start = _number(params.cursor if params is not None else None)
         ids = await self._resource(ctx, lambda tools: list(tools.corpus.ids))
-        listed = [types.Resource(uri=_ROOT, name="tables", title="All tables", mime_type=_JSON)] if not start else []
+        listed = [types.Resource(uri=_ROOT, name="tables", title="All tables", mime_type=_PLAIN)] if not start else []
         listed += [
             types.Resource(
-                uri=f"{_ROOT}/{urllib.parse.quote(id, safe='')}", name=id, title=f"Table {id}", mime_type=_JSON
+                uri=f"{_ROOT}/{urllib.parse.quote(id, safe='')}", name=id, title=f"Table {id}", mime_type=_PLAIN
             )
             for id in ids[start : start + _LISTED]
         ]
@@ -213,7 +220,7 @@ class CorpusServer:
         self, ctx: ServerRequestContext[Any, Any], params: Any
     ) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
-            uri_template=f"{_ROOT}/{{id}}", name="table", title="A table by its id", mime_type=_JSON
+            uri_template=f"{_ROOT}/{{id}}", name="table", title="A table by its id", mime_type=_PLAIN
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
@@ -228,10 +235,8 @@ class CorpusServer:
             given = await self._resource(ctx, lambda tools: tools.describe_tables([id]))
         else:
             raise MCPError(types.INVALID_PARAMS, f"no resource {uri}: there are {_ROOT} and {_ROOT}/ID")
-        text = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=uri, mime_type=_JSON, text=text)],
-        )
+        contents = types.TextResourceContents(uri=uri, mime_type=_PLAIN, text=_for_a_model(_as_data(given)))
+        return types.ReadResourceResult(contents=[contents])
 
     async def _resource(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
         found = await self._worked(ctx, work)
@@ -270,7 +275,51 @@ class _Failed:
     def of(cls, error: Exception) -> _Failed:
         from tagframe.operators.cells import fence
 
-        return cls(fence(f"{type(error).__name__}: {str(error)[:_LONGEST]}", "error"))
+        return cls(fence(_encodable(f"{type(error).__name__}: {str(error)[:_LONGEST]}"), "error"))
+
+
+class _Lines:
+    """Standard input, line by line, with what no UTF-8 has replaced: the SDK leaves such a message unanswered.
+
+    No child process reads it: file 0 is empty from then on.
+    """
+
+    def __init__(self) -> None:
+        own = os.dup(0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        # Not closed: a thread may still wait for a line.
+        self._file = anyio.wrap_file(os.fdopen(own, encoding="utf-8", errors="replace", closefd=False))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._file:
+            yield _without_surrogates(line)
+
+
+def _without_surrogates(message: str) -> str:
+    if not _ESCAPED.search(message):
+        return message
+    try:
+        return _encodable(json.dumps(json.loads(message), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return message  # the SDK says what is wrong with it
+
+
+def _encodable(text: str) -> str:
+    """A text without half characters, which no answer could carry."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _as_data(given: Any) -> Any:
+    """A result of which no text closes a fence or controls a model, wherever a client shows it."""
+    from tagframe.operators.cells import closing_nothing
+
+    if isinstance(given, dict):
+        return {_as_data(name): _as_data(value) for name, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_as_data(value) for value in given]
+    return closing_nothing(_encodable(given)) if isinstance(given, str) else given
 
 
 def _text(text: str) -> types.TextContent:

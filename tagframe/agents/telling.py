@@ -17,7 +17,6 @@ from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
-from tagframe.merging.run import unprompted_names
 from tagframe.merging.where import where_of
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.index_cache import index_of
@@ -110,7 +109,6 @@ def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] 
         ColumnNotFound: the plan has no such column.
     """
     names = plan.column_names()
-    hidden = unprompted_names(plan, names)
     by_name = {name: key for key, name in reversed(names.items())}
     test = where_of(where, plan, by_name)
     if not test.is_said:
@@ -119,10 +117,7 @@ def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] 
             f"==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
         )
     asked = [plan.find_column(name) for name in columns or ()]
-    for key in [*asked, *test.columns(())]:
-        if names[key] in hidden:
-            raise HiddenColumn(f"column {'.'.join(key)} is hidden: tables may join on it, but no result shows it")
-    return list(dict.fromkeys(names[key] for key in (asked if columns else names) if names[key] not in hidden))
+    return list(dict.fromkeys(names[key] for key in (asked if columns else names)))
 
 
 def open_column(profile: TableProfile, name: str) -> ColumnProfile:

@@ -57,7 +57,7 @@ from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
 from tagframe.merging import Reaction, run_plan
 from tagframe.merging.advice import heard
-from tagframe.merging.run import as_hidden_now
+from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.operators import arun
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index_cache import index_of
@@ -369,9 +369,8 @@ class Tools:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
         ids = [profile.id for profile in profiles]
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        return as_hidden_now(
-            plan_tables(self.corpus, ids, given=given, bridges=tables_around(self.corpus, ids)), self.corpus
-        )
+        plan = plan_tables(self.corpus, ids, given=given, bridges=tables_around(self.corpus, ids))
+        return as_hidden_now(plan, self.corpus, for_models=True)
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
@@ -387,6 +386,7 @@ class Tools:
                 on_fanout=on_fanout,
                 on_loss="allow",
                 on_ambiguous="allow",
+                for_models=True,
             )
             return frame, account_of(report, plan, said)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from tagframe.corpus.references import Column
 from tagframe.corpus.told import Knowledge, by_table
 from tagframe.corpus.told_facts import Told
 from tagframe.engines.base import Engine
@@ -34,7 +35,7 @@ class Sources:
             UnreadableTable, ServerGone: a source cannot be asked.
         """
         known = told.knowledge
-        hidden, unprompted = set(known.hidden), set(known.unprompted)
+        hidden, unprompted, unjoined = set(known.hidden), set(known.unprompted), set(known.unjoined)
         spoken_of = {of[0] for kind, of in told.facts if kind == "hidden"}
         unclear: list[tuple[str, str]] = []
         of_table = by_table(known.withheld)
@@ -63,8 +64,12 @@ class Sources:
                     levels[table, column.casefold()] = new
                     if table in ids:
                         (hidden if new[0] else unprompted).add((ids[table], column))
-        if len(hidden) + len(unprompted) > len(known.withheld):
-            known = replace(known, hidden=frozenset(hidden), unprompted=frozenset(unprompted - hidden))
+            unjoined |= _computed_of(unjoined, found, ids) & (hidden | unprompted)
+        if len(hidden) + len(unprompted) > len(known.withheld) or unjoined != known.unjoined:
+            unprompted -= hidden
+            known = replace(
+                known, hidden=frozenset(hidden), unprompted=frozenset(unprompted), unjoined=frozenset(unjoined)
+            )
         return known, sorted(unclear)
 
     def may_compute(self, source: str, tables: Iterable[str], known: Knowledge) -> set[str]:
@@ -99,3 +104,22 @@ class Sources:
             # Nothing can be read of a file that is gone.
             if columns and (engine.path is None or engine.path.exists()):
                 yield named, engine.derivations(columns)
+
+
+def _computed_of(columns: set[Column], found: Derivations, ids: Mapping[str, str]) -> set[Column]:
+    """What is computed from columns, also by way of others."""
+    reached = {(table, column.casefold()) for table, id in ids.items() for one, column in columns if one == id}
+    grows = bool(reached)
+    while grows:
+        new = {
+            (table, column.casefold())
+            for (table, column), parents in found.parents.items()
+            if any((one[0], one[1].casefold()) in reached for one in parents)
+        }
+        grows = not new <= reached
+        reached |= new
+    return {
+        (ids[table], column)
+        for table, column in found.parents
+        if table in ids and (table, column.casefold()) in reached
+    }

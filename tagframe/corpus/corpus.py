@@ -25,8 +25,8 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, as_description, by_table
-from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told
+from tagframe.corpus.told import Knowledge, as_description, by_table, plain_name
+from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
@@ -172,11 +172,12 @@ class Corpus(Shown):
         self._knowledge.tell({fact: as_description(text) or None})
         return None
 
-    def hide(self, column: str, *, from_models: bool = False) -> None:
+    def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
 
         Tables are read and merged without the column. The catalogue's data about its cells is removed, sketches too.
-        Tables still join on it. The fact belongs to the data, wherever it is: a copy of the file, even one with small
+        Tables still join on it by their keys; the other column of such a key is in no result of the join, and the column
+        cannot be compared or tested. The guide "Security and privacy" says what a join can tell. The fact belongs to the data, wherever it is: a copy of the file, even one with small
         changes, is also opened without the column.
 
         Columns of views, and columns that a database computes, are hidden with it if they contain its cells or values
@@ -189,6 +190,7 @@ class Corpus(Shown):
                 and merged have them; prompts, logs and catalogues do not. Operators refuse the column of such a frame
                 by name. Statements (``tf.exec_sql``, ``tf.ask``) do not see it, because a model reads their results. If
                 you rename the column, or compute another from it, tagframe does not know that.
+            joinable: whether tables join on the column.
 
         Warns:
             UnclearViewWarning: a view of the same server calls a function that may read the column, and its definition
@@ -199,7 +201,8 @@ class Corpus(Shown):
         """
         table, name = self._column(column)
         self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
-        self._knowledge.tell({("hidden", (table, name)): MODELS if from_models else EVERYBODY})
+        whom = MODELS if from_models else EVERYBODY
+        self._knowledge.tell({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
         self._knowledge.warn_of_unclear()
 
     def show(self, column: str) -> None:
@@ -210,24 +213,36 @@ class Corpus(Shown):
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        shown: dict[FactKey, None] = {("hidden", self._column(column)): None}  # also for a computed column
+        told = [of for (kind, of), (whom, _) in self._knowledge.told.facts.items() if kind == "hidden" and whom]
+        try:
+            table, name = self._column(column)
+        except ColumnNotFound:  # hidden, but no longer there
+            gone = [of for of in told if column in (".".join(of), ".".join(of).partition(".")[2])]
+            if len(gone) != 1:
+                raise
+            table, name = gone[0]
+        there = {one.name for one in self.profile(table).columns} if table in self else set()
+        same = [of for of in told if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
+        # Also for a computed column.
+        shown: dict[FactKey, None] = {("hidden", of): None for of in [(table, name), *same]}
         self._knowledge.tell_facts(lambda told: told.with_values(shown))
 
     @property
     def hidden(self) -> pd.DataFrame:
-        """The hidden columns of these tables: a row for each, with ``table``, ``column`` and ``hidden_from``.
+        """The hidden columns of these tables: a row for each.
 
-        ``hidden_from`` is "everybody" or "models".
+        Columns are ``table``, ``column``, ``hidden_from`` ("everybody" or "models") and ``joinable`` (whether tables
+        join on it).
         """
         withheld = by_table(self._knowledge.known.withheld)
         rows = [
-            (profile.id, column.name, EVERYBODY if column.hidden else MODELS)
+            (profile.id, column.name, EVERYBODY if column.hidden else MODELS, not column.unjoined)
             for profile in self.profiles
             if profile.id in withheld
             for column in profile.columns
             if not column.for_models
         ]
-        return pd.DataFrame(rows, columns=["table", "column", "hidden_from"])
+        return pd.DataFrame(rows, columns=["table", "column", "hidden_from", "joinable"])
 
     @property
     def learned(self) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 from tagframe.corpus.identity import TableIdentity
 from tagframe.corpus.knowledge import Kept
 from tagframe.corpus.told import ToldKey, as_description
-from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told, key_fact
+from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told, key_fact
 from tagframe.errors import UnreadableFacts
 
 NAME = "tagframe.toml"
@@ -21,6 +21,7 @@ NAME = "tagframe.toml"
 _HEAD = """\
 # Facts that a person told about the tables beside this file; tagframe.open_corpus reads them.
 # hidden = "everybody": nobody reads the cells; "models": results have the cells, but no model sees them.
+# With ", no joins" after either, no table joins on the column.
 """
 
 
@@ -59,7 +60,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
         if (whom := one.get("hidden")) is not None:
-            if whom not in (EVERYBODY, MODELS):
+            if str(whom).removesuffix(NO_JOINS) not in (EVERYBODY, MODELS):
                 raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models', not {whom!r}")
             yield ("hidden", column), whom
     for one in plain.get("key", []):

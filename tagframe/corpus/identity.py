@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told import Knowledge, plain_name
 from tagframe.corpus.told_facts import Told
 from tagframe.engines.registry import ENGINES
 
@@ -50,7 +50,9 @@ class TableIdentity:
 
         If their formats differ, or one is on a server, nearly all of many values must be the same.
         """
-        if self.name.casefold() != other.name.casefold() or sorted(self.columns) != sorted(other.columns):
+        if self.name.casefold() != other.name.casefold() or (
+            sorted(map(plain_name, self.columns)) != sorted(map(plain_name, other.columns))
+        ):
             return False
         both = len(self.values & other.values)
         fewer = min(len(self.values), len(other.values))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,11 +23,12 @@ from tagframe.corpus.identity import OpenedTable, TableIdentity, Tables
 from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
-from tagframe.corpus.told import Knowledge, ToldKey
+from tagframe.corpus.told import Knowledge, ToldKey, plain_name
 from tagframe.corpus.told_facts import FactKey, Told, key_fact
 from tagframe.display import Shown, rows_html
 from tagframe.errors import (
     CatalogueWarning,
+    HiddenColumnGoneWarning,
     ServerGone,
     UnclearViewWarning,
     UnreadableCatalogue,
@@ -267,8 +269,30 @@ class KnowledgeStore:
                     if ("hidden", (table, column)) not in found.facts:
                         _say_similar(table, column, other.place)
                 found = found.merged(exact, similar)
+            found = found.merged(self._called_otherwise(found))
             if kept is None or found != self._told or self._identities(found, kept) != kept.tables:
                 self._write(lambda told: told.merged(found))
+
+    def _called_otherwise(self, told: Told) -> Told:
+        """What is hidden by names that are written a little otherwise now; says which ones are not there any more."""
+        facts: dict[FactKey, tuple[Any, float]] = {}
+        for (kind, of), fact in told.facts.items():
+            if kind != "hidden" or fact[0] is None or of[0] not in self._here:
+                continue
+            names = [column.name for column in self._here[of[0]].profile.columns]
+            if of[1] in names:
+                continue
+            same = [name for name in names if plain_name(name) == plain_name(of[1])]
+            facts.update({(kind, (of[0], name)): fact for name in same})
+            said = ".".join(of)
+            if not same and said not in self._said:
+                self._said.add(said)
+                warn(
+                    f"{said} is hidden, and {of[0]} has no such column any more. If it is called otherwise now, "
+                    f"corpus.hide hides it by that name; corpus.show({said!r}) says that it is gone",
+                    HiddenColumnGoneWarning,
+                )
+        return Told(facts)
 
     def tell(self, values: Mapping[FactKey, Any]) -> None:
         """Add these facts; None removes one; see :meth:`tell_facts`."""
@@ -340,7 +364,11 @@ class KnowledgeStore:
         return self if self is other else _Both(self, other, frozenset(of_other))
 
     def __getstate__(self) -> dict[str, Any]:
-        # The tables have samples here, also of columns that may be hidden later.
+        # The tables have samples here, also of columns that may be hidden later. Columns that are hidden after pickling are
+        # looked up in a file: a corpus of frames has no other place for them.
+        if self._file is None and type(self) is KnowledgeStore:
+            place = KeptFile(facts_folder() / f"frames-{secrets.token_hex(8)}{_SUFFIX}")
+            self._file = FactsFile(place, "tables in memory that were pickled")
         return {**self.__dict__, "_lock": None, "_here": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -366,7 +394,8 @@ class _Both(KnowledgeStore):
         if self._known is None or self._known[0] is not told:
             one, other = self._first.known, self._second.known
             hidden, unprompted = one.hidden | other.hidden, one.unprompted | other.unprompted
-            known = replace(told.knowledge, hidden=hidden, unprompted=unprompted - hidden)
+            unjoined = one.unjoined | other.unjoined
+            known = replace(told.knowledge, hidden=hidden, unprompted=unprompted - hidden, unjoined=unjoined)
             self._known = told, known, [*self._first.unclear, *self._second.unclear]
         return self._known
 

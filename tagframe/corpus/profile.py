@@ -92,6 +92,7 @@ class ColumnProfile:
         hidden: whether the user hides its cells from everybody; then the profile has nothing of them.
         unprompted: whether the user hides its cells from models only: results have them, but the profile has nothing of
             them.
+        unjoined: whether no table joins on it.
     """
 
     name: str
@@ -108,6 +109,7 @@ class ColumnProfile:
     description: str = ""
     hidden: bool = False
     unprompted: bool = False
+    unjoined: bool = False
 
     @property
     def for_models(self) -> bool:

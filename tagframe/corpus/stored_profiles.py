@@ -280,7 +280,11 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
     if profile.stored is not None:
         return str(profile.stored.digest)
     told = [[*map(str, vars(key).values())] for key in (*profile.foreign_keys, *profile.forbidden_keys)]
-    facts = [profile.database, profile.name, profile.rows, profile.description, profile.primary_key, told]
+    facts: list[Any] = [
+        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, told
+    ]  # fmt: skip
+    if unjoined := [column.name for column in profile.columns if column.unjoined]:
+        facts.append(unjoined)
     text = columns_text(profile) if text is None else text
     return _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
 

@@ -77,6 +77,7 @@ class Knowledge:
         unprompted: columns whose cells no model may see, and that must not leave this machine.
         ran: pairs of columns that past statements joined.
         annotated: a model's text about a table, or about a table and column; a description takes precedence.
+        unjoined: those of the hidden columns that no table joins on.
     """
 
     keys: tuple[ToldKey, ...] = ()
@@ -87,6 +88,7 @@ class Knowledge:
     unprompted: frozenset[Column] = frozenset()
     ran: tuple[ToldKey, ...] = ()
     annotated: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    unjoined: frozenset[Column] = frozenset()
 
     @property
     def withheld(self) -> frozenset[Column]:
@@ -117,7 +119,7 @@ class Knowledge:
             *(of[0] for of in self.annotated),
             *(table for table, _ in (*self.columns, *self.withheld)),
         }
-        hidden, unprompted = by_table(self.hidden), by_table(self.unprompted)
+        hidden, unprompted, unjoined = map(by_table, (self.hidden, self.unprompted, self.unjoined))
 
         def told(profile: TableProfile) -> TableProfile:
             columns = tuple(
@@ -128,6 +130,7 @@ class Knowledge:
                     or self._by_model(profile.id, column.name),
                     hidden=_is_among(column.name, profile, hidden),
                     unprompted=_is_among(column.name, profile, unprompted),
+                    unjoined=_is_among(column.name, profile, unjoined),
                 )
                 for column in profile.columns
             )
@@ -180,12 +183,22 @@ def by_table(columns: Iterable[Column]) -> dict[str, set[str]]:
 
 
 def _is_among(column: str, profile: TableProfile, named: Mapping[str, set[str]]) -> bool:
-    """Whether the column is among the named ones of its table; another case counts if no column matches exactly."""
+    """Whether the column is among the named ones of its table; another spelling counts if no column matches exactly."""
     names = named.get(profile.id, ())
     if column in names or not names:
         return column in names
     there = {other.name for other in profile.columns}
-    return column.casefold() in {name.casefold() for name in names if name not in there}
+    return plain_name(column) in {plain_name(name) for name in names if name not in there}
+
+
+def plain_name(name: str) -> str:
+    """A name without case, blanks and what no reader sees.
+
+    >>> plain_name("Secret\\u00a0 Code ") == plain_name("secretcode")
+    True
+    """
+    seen = (one for one in unicodedata.normalize("NFKC", name) if unicodedata.category(one)[0] not in "CZ")
+    return "".join(seen).casefold()
 
 
 def _by_table(keys: Iterable[ToldKey], profiles: Mapping[str, TableProfile]) -> dict[str, list[ForeignKey]]:

@@ -25,6 +25,8 @@ statement that was run or confirmed; a model's text about a table or a column.""
 
 EVERYBODY, MODELS = "everybody", "models"
 """The readers from whom a column is hidden."""
+NO_JOINS = ", no joins"
+"""The end of the value if no table joins on the column."""
 FactKey = tuple[str, tuple[str, ...]]
 """The kind, and the subject of the fact: a table, a table and a column, the pairs of columns of a key, or the digest of
 a statement and its tables."""
@@ -64,11 +66,12 @@ class Told:
             tuple(key for key, joins in keys if not joins),
             {of[0]: value for kind, of, value in known if kind == "table"},
             {(of[0], of[1]): value for kind, of, value in known if kind == "column"},
-            frozenset(column for column, whom in hidden.items() if whom != MODELS),
-            frozenset(column for column, whom in hidden.items() if whom == MODELS),
+            frozenset(column for column, whom in hidden.items() if whom.removesuffix(NO_JOINS) != MODELS),
+            frozenset(column for column, whom in hidden.items() if whom.removesuffix(NO_JOINS) == MODELS),
             tuple(ToldKey(*sides) for sides in joined),
             # A table's annotation is the text and the columns that the model saw; a column's is the text.
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
+            frozenset(column for column, whom in hidden.items() if whom.endswith(NO_JOINS)),
         )
 
     @cached_property

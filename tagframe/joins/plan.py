@@ -15,6 +15,7 @@ from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves
 from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
+from tagframe.joins.withholding import withholding
 from tagframe.keys.key_pair import KeyPair
 
 
@@ -53,7 +54,7 @@ class JoinPlan(Public):
         backwards = sum(step.base == step.key.right_table for step in steps)
         score = sum(step.score for step in steps) / len(steps) if steps else 1.0
         tables = [start, *(step.table for step in steps)]
-        plan = cls(start, tuple(steps), tuple(sources[table] for table in tables), score)
+        plan = cls(start, tuple(steps), withholding([sources[table] for table in tables], steps), score)
         growing = sum(step.grows for step in steps)
         return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
 
@@ -119,9 +120,7 @@ class JoinPlan(Public):
         stands_for: dict[Column, Column] = {}
         for step in self.steps:
             for mine, theirs in step.equal_columns:
-                base = stands_for.get((step.base, mine), (step.base, mine))
-                if base[1] not in by_id[base[0]].hidden:
-                    stands_for.setdefault((step.table, theirs), base)
+                stands_for.setdefault((step.table, theirs), stands_for.get((step.base, mine), (step.base, mine)))
         every = [(table, column) for table in self.tables for column in by_id[table].columns]
         order = [(table, column) for table, column in every if column not in by_id[table].hidden]
         kept = [key for key in order if key not in stands_for]
@@ -164,14 +163,13 @@ class JoinPlan(Public):
             if shown == name:
                 return key
         found: list[Column] = []
-        hidden: list[Column] = []
+        withheld: list[Column] = []
         for source in self.sources:
             for column in source.columns:
                 if name in (column, f"{source.name}.{column}", f"{source.id}.{column}"):
-                    (hidden if column in source.hidden else found).append((source.id, column))
-        if hidden and not found:
-            at = ".".join(hidden[0])
-            raise HiddenColumn(f"column {name!r} is hidden ({at}): tables can join on it, but no result shows it")
+                    (withheld if column in source.hidden else found).append((source.id, column))
+        if withheld and not found:
+            raise HiddenColumn(f"column {name!r} {self._why_withheld(*withheld[0])}")
         if len({names[key] for key in found}) == 1:
             return found[0]
         if found:
@@ -183,6 +181,19 @@ class JoinPlan(Public):
             known = [column for source in self.sources for column in source.columns]
         known += names.values()
         raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, dict.fromkeys(known))}")
+
+    def _why_withheld(self, table: str, column: str) -> str:
+        """Why no result has a column, and no test is of it."""
+        if column in self.by_id[table].hidden_by_user:
+            return f"is hidden ({table}.{column}): tables may join on it, and no result has it"
+        ends = ((end, name) for step in self.steps for mine, _, theirs in step.comparisons
+                for end, name in ((step.base, mine), (step.table, theirs)))  # fmt: skip
+        joined = (f"{end}.{name}" for end, name in ends if name in self.by_id[end].hidden_by_user)
+        hidden = ", ".join(dict.fromkeys(joined))
+        return (
+            f"is in no result that joins on what is hidden ({hidden}), as {table}.{column} tells which cells that has. "
+            "Hide both columns of the key, and the result has the others of its table"
+        )
 
     def sql(
         self,
@@ -261,7 +272,7 @@ class JoinPlan(Public):
         alternatives, ambiguous = (
             [plan.with_sources(told) for plan in ways] for ways in (self.alternatives, self.ambiguous)
         )
-        sources = tuple(map(told, self.sources))
+        sources = withholding([*map(told, self.sources)], self.steps)
         return replace(self, sources=sources, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))
 
     def to_json(self) -> str:

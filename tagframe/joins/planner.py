@@ -18,7 +18,7 @@ from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
-from tagframe.joins.steps import Order, PlanTable, table_order
+from tagframe.joins.steps import Order, PlanTable, known_by, known_by_parts, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_columns import NAMED, is_unnamed
@@ -121,10 +121,11 @@ def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -
     plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge)
     hidden = tuple(column.name for column in table.columns if column.hidden)
     unprompted = tuple(column.name for column in table.columns if column.unprompted)
-    plain = replace(plain, hidden=hidden, unprompted=unprompted)
+    plain = replace(plain, hidden=hidden, hidden_by_user=hidden, unprompted=unprompted, known_by=known_by(table))
     if stack is None:
         return plain
-    return replace(plain, parts=tuple(_plan_table(part, False) for part in stack.parts), origin=stack.origin)
+    parts = tuple(_plan_table(part, False) for part in stack.parts)
+    return replace(plain, parts=parts, origin=stack.origin, known_by=known_by_parts(plain.columns, parts))
 
 
 def _others(

@@ -14,7 +14,9 @@ Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"
 How = Literal["inner", "left", "outer"]
 
 
-_NAMES = ("columns", "unique", "hidden", "unprompted")
+_NAMES = ("columns", "unique", "hidden", "unprompted", "hidden_by_user", "known_by")
+_NEARLY = 0.9
+"""The share of a column's cells that are in one row each, from which on a cell of it says which row is meant."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,15 @@ class PlanTable:
         bridge: whether it was added only to connect the others.
         parts: the tables of a stack; empty for a single table.
         origin: the column of a stack that says which part a row is from.
-        hidden: columns that can be joined on but are in no result.
+        hidden: columns that are in no result: those that the user hid, and those that would tell their cells in this plan
+            (:func:`tagframe.joins.withholding.withholding`).
         unprompted: columns that are in results, but that models do not read and that are not written down.
         place: the kind of the table's engine, if the tables of the plan are in several engines; else "".
         row_bytes: the size of a row in bytes, roughly; 0 if ``place`` is "".
         aggregates: (column, function) for a table with one row per key (:mod:`tagframe.joins.aggregates`); ``columns``
             then has only the keys and these.
+        hidden_by_user: those of ``hidden`` that the user hid.
+        known_by: columns with nearly no repeated cells, so that a cell identifies a row.
     """
 
     id: str
@@ -52,6 +57,8 @@ class PlanTable:
     place: str = ""
     row_bytes: float = 0.0
     aggregates: tuple[tuple[str, str], ...] = ()
+    hidden_by_user: tuple[str, ...] = ()
+    known_by: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -74,6 +81,7 @@ class PlanTable:
         """Read what :meth:`to_json` wrote."""
         parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
         names = {name: tuple(data.get(name, ())) for name in _NAMES}
+        names["hidden_by_user"] = names["hidden_by_user"] or names["hidden"]  # of a plan that was written before
         aggregates = tuple((column, function) for column, function in data.get("aggregates", ()))
         return cls(**{**data, **names, "parts": parts, "aggregates": aggregates})
 
@@ -146,6 +154,26 @@ class JoinStep:
             return f"{self.left} = {self.right}"
         parts = [f"{self.base}.{mine} {sign} {self.table}.{theirs}" for mine, sign, theirs in self.comparisons]
         return " and ".join(parts)
+
+
+def known_by(table: TableProfile) -> tuple[str, ...]:
+    """The columns of a table of which nearly each cell is in one row."""
+    return tuple(
+        column.name
+        for column in table.columns
+        if table.primary_key == (column.name,)
+        or (
+            column.rows is not None
+            and column.distinct
+            and column.distinct >= _NEARLY * (column.rows - (column.nulls or 0))
+        )
+    )
+
+
+def known_by_parts(columns: Sequence[str], parts: Sequence[PlanTable]) -> tuple[str, ...]:
+    """Those columns of a stack by which rows of one of its parts are known."""
+    known = {name.casefold() for part in parts for name in part.known_by}
+    return tuple(column for column in columns if column.casefold() in known)
 
 
 Order = Mapping[str, Any]

@@ -21,7 +21,7 @@ from tagframe.keys.checking import Contains, checked
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
-from tagframe.keys.key_columns import Column, columns_of
+from tagframe.keys.key_columns import Column, columns_of, unjoined_columns
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
@@ -143,6 +143,11 @@ _TOLD = (
 _NEVER = ", never joined this way by past statements"
 
 
+def was_only_run(pair: KeyPair) -> bool:
+    """Whether nothing but statements that were run says that a pair is a key: nobody vouches for these."""
+    return pair.evidence.reason == _RAN.reason
+
+
 def _never_run(pair: KeyPair) -> KeyPair:
     reason = f"{pair.evidence.reason}{_NEVER}"
     return replace(pair, score=pair.score / (2 - pair.score), evidence=replace(pair.evidence, reason=reason))
@@ -150,8 +155,24 @@ def _never_run(pair: KeyPair) -> KeyPair:
 
 def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The keys that the user gave and did not forbid later; ``infer_key_pairs`` includes those of its tables."""
+    return _allowed(_declared(tables, given=True), tables)
+
+
+def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
+    """The pairs without those that the user forbade, and without those on columns that no table joins on."""
     forbidden = _forbidden(tables)
-    return [pair for pair in _declared(tables, given=True) if pair not in forbidden]
+    unjoined = {(table.id, column) for table in tables for column in unjoined_columns(table)}
+    return [
+        pair
+        for pair in pairs
+        if pair not in forbidden
+        and not (
+            unjoined
+            and unjoined
+            & {*((pair.left_table, name) for name in pair.left_columns),
+               *((pair.right_table, name) for name in pair.right_columns)}
+        )
+    ]  # fmt: skip
 
 
 def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:
@@ -277,8 +298,7 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
             reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
             pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
         found[pair] = pair
-    forbidden = _forbidden(tables)
-    return _best_first(pair for pair in found.values() if pair not in forbidden)
+    return _best_first(_allowed(found.values(), tables))
 
 
 def infer_key_pairs(

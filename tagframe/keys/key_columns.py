@@ -102,14 +102,20 @@ def _uniqueness(profile: ColumnProfile) -> float | None:
     return None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
 
 
+def unjoined_columns(table: TableProfile) -> list[str]:
+    """The columns that nothing joins on."""
+    # Of a table whose columns were not read yet nothing was told.
+    return [] if table.stored is not None else [column.name for column in table.columns if column.unjoined]
+
+
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
-    """All columns that can take part in keys: not those of bytes."""
+    """All columns that can take part in keys: not those of bytes, and those that nothing joins on."""
     found = []
     for position, table in enumerate(tables):
         prefix = names.common_prefix([column.name for column in table.columns])
         versioned = _versioned_keys(table)
         for profile in table.columns:
-            if profile.family == "blob":
+            if profile.family == "blob" or profile.unjoined:
                 continue
             spelt = profile.name[len(prefix) :]
             unique = _uniqueness(profile)

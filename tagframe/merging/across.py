@@ -217,8 +217,13 @@ class _Crossing(PlanRows):
         return frame
 
     def _note(self, table: str, what: str, rows: int, size: int, selection: Selection) -> None:
-        """Note the rows that one statement brought here, and the keys that were sent for it."""
-        sent = selection.keys.values()
+        """Note the rows that one statement brought here, and the keys that were sent for it, except hidden keys."""
+        hidden = self.plan.by_id[table].hidden
+        if hidden and what == "keys" and any(
+            step.table == table and {*step.columns} & {*hidden} for step in self.plan.steps
+        ):  # fmt: skip
+            return
+        sent = [keys for column, keys in selection.keys.items() if column not in hidden]
         self._moved.append(
             Moved(table, self._pushdowns[table].kind, what, rows, size, sum(map(len, sent)), sum(map(_size_of, sent)))
         )

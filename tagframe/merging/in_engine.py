@@ -17,6 +17,7 @@ import pandas as pd
 from sqlglot import exp
 
 from tagframe.corpus.canonical import canonical_all
+from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
 from tagframe.engines.cell_tests import CellTest, Condition, Either, tests_of
 from tagframe.engines.pushdown import Pushdown, Statement
@@ -378,9 +379,30 @@ class _EngineMerge:
         if len(numbers) > 1 or asked.how == "outer":
             # Rows without a row of the table come after the others.
             numbers = [number and exp.Ordered(this=number, nulls_first=False) for number in numbers]
+        numbers = numbers or self._stored_order()
         query = query.order_by(*filter(None, numbers), copy=False) if numbers else query
         query = query if asked.limit is None else query.limit(asked.limit, copy=False)
         return values, query.sql(dialect=self.pushdown.dialect)
+
+    def _stored_order(self) -> list[exp.Expr | None]:
+        """As a server stores its rows, where it might give them in the order of a hidden key."""
+        hidden = {(source.id, column) for source in self.plan.sources for column in source.hidden}
+        ends = {end for step in self.plan.steps for end in self._ends(step)}
+        if self.pushdown.as_in_memory or not hidden & ends:
+            return []
+        found: list[exp.Expr | None] = []
+        for table in self.plan.tables:
+            order = "" if self.plan.by_id[table].aggregates else self.pushdown.order(self.name(table))
+            if not order:
+                raise LeftToMemory("its rows would come in the order of a hidden key")
+            column: exp.Expr = exp.maybe_parse(order, dialect=self.pushdown.dialect)
+            column.set("table", exp.to_identifier(self._aliases[table], quoted=True))
+            found.append(exp.Ordered(this=column, nulls_first=False))
+        return found
+
+    @staticmethod
+    def _ends(step: JoinStep) -> list[Column]:
+        return [*((step.base, one) for one in step.base_columns), *((step.table, one) for one in step.columns)]
 
     # --- the account --------------------------------------------------------------------------------------------------
 

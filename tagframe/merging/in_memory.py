@@ -57,7 +57,9 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
         result.refuse_loss(lost)
     before = result.rows.length
     if where.query:
-        chosen = result.frame(asked.everything).query(where.query).index.to_numpy(dtype=np.int64)
+        # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
+        frame = result.frame(asked.everything)
+        chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
         result.rows.select(chosen)
     else:
         result.select(where)

@@ -17,10 +17,12 @@ from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep, PlanTable
+from tagframe.joins.steps import How, JoinStep
+from tagframe.joins.withholding import told_by
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
+from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
@@ -44,6 +46,7 @@ def run_plan(
     limit: int | None = None,
     by: By | None = None,
     aggregate: Aggregate | None = None,
+    for_models: bool = False,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
 
@@ -81,6 +84,8 @@ def run_plan(
             "across", where engines give the rows that may be in the result; or "memory", with whole tables.
         aggregate: tables that are reduced to one row per key before the join, so that they repeat no rows: table →
             column → "sum", "mean", "min", "max", "count" or "nunique", see :meth:`JoinPlan.aggregated`.
+        for_models: whether a model reads the result: columns that are hidden from models are then hidden from it, and
+            joined on as columns that are hidden from everybody are.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -96,12 +101,15 @@ def run_plan(
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
+        HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column in
+            a way that tells its cells (:mod:`tagframe.merging.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
-    plan = as_hidden_now(plan, corpus)
+    plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
+    refuse_telling(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
@@ -222,26 +230,7 @@ def _check(
         raise InvalidArgument(f"columns is a list of names; got the text {columns!r}: write [{columns!r}]")
 
 
-# --- what is hidden ---------------------------------------------------------------------------------------------------
-
-
-def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
-    """The plan and its alternatives, with the columns hidden that the corpus hides now."""
-    return plan.with_sources(lambda source: _now(source, corpus))
-
-
-def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
-    parts = tuple(_now(part, corpus) for part in source.parts)
-    ids = [id for id in (source.id, *(part.id for part in parts)) if id in corpus]
-    if not ids:
-        return replace(source, parts=parts) if parts != source.parts else source
-    columns = [column for id in ids for column in corpus.profile(id).columns]
-    hidden = {column.name for column in columns if column.hidden}
-    unprompted = {column.name for column in columns if column.unprompted}
-    kept = tuple(tuple(filter(names.__contains__, source.columns)) for names in (hidden, unprompted))
-    if (parts, *kept) == (source.parts, source.hidden, source.unprompted):
-        return source
-    return replace(source, parts=parts, hidden=kept[0], unprompted=kept[1])
+# --- columns of the frame ---------------------------------------------------------------------------------------------
 
 
 def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
@@ -257,7 +246,7 @@ def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, st
 
 
 def unprompted_names(plan: JoinPlan, names: Mapping[Column, str]) -> frozenset[str]:
-    """The names in the merged frame of columns that are hidden from models, and of columns made equal to them."""
+    """The names in the merged frame of columns that are hidden from models, and of columns that tell their cells."""
     kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
-    kept.update(*(group for group in plan.classes() if group & kept))
-    return frozenset(name for key, name in names.items() if key in kept)
+    telling = told_by(kept, plan.sources, plan.steps) if kept else kept
+    return frozenset(name for key, name in names.items() if key in telling)

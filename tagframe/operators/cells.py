@@ -219,5 +219,10 @@ def fence(lines: str | Sequence[str], tag: str = "row") -> str:
     </row>
     """
     body = lines if isinstance(lines, str) else "\n".join(lines)
-    body = _as_text(body.replace("</", "<\\/"))
-    return f"<{tag}>\n{body}\n</{tag}>"
+    return f"<{tag}>\n{closing_nothing(body)}\n</{tag}>"
+
+
+def closing_nothing(text: str) -> str:
+    """A text as it may stand in a fence, or where a program shows it to a model: it closes no tag, and is no token that
+    controls the model."""
+    return _as_text(text.replace("</", "<\\/"))

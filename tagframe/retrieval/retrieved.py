@@ -20,7 +20,7 @@ from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_ke
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
 from tagframe.merging.advice import say_stacked
-from tagframe.merging.run import as_hidden_now
+from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import role_hints

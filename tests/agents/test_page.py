@@ -91,6 +91,10 @@ def test_strangers_are_refused(shop: Path):
         assert served.ask("keys", host=host)[0] in (400, 403)
         assert served.ask("", host=host)[0] in (400, 403)
     assert served.ask("keys", host=f"localhost:{port}")[0] == 200
+    for origin in ("http://example.org", f"https://127.0.0.1:{port}", "http://127.0.0.1", "null", ""):
+        assert served.ask("keys", key("forbid", *ORDERS_KEY), origin=origin)[0] == 403
+        assert served.ask("tables", origin=origin)[0] == 403
+    assert served.ask("keys", origin=f"http://127.0.0.1:{port}")[0] == 200
     assert served.ask("tables", b"")[0] == 405
     assert served.token not in served.ask("")[2]
     assert repr(tf.open_corpus(shop).keys) == "no declared keys of this corpus"

@@ -301,3 +301,81 @@ def test_what_is_hidden_in_a_schema_that_is_not_opened(database, postgres, cache
     finally:
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+@pytest.mark.slow
+def test_a_column_of_a_hidden_tables_row_type(database, cache_folder):
+    url = database(
+        f"{PEOPLE} CREATE TABLE audit (id int, who people, note text);"
+        "INSERT INTO audit SELECT id, p, 'ok' FROM people p;"
+        "CREATE TABLE crowd (id int, members people[]); INSERT INTO crowd SELECT 1, array_agg(p) FROM people p;"
+        "CREATE TYPE pair AS (nr int, person people); CREATE DOMAIN checked AS pair;"
+        "CREATE TABLE pairs (id int, one pair, two checked);"
+        "INSERT INTO pairs SELECT id, ROW(1, ROW(id, ssn, city)::people)::pair,"
+        " ROW(2, ROW(id, ssn, city)::people)::pair FROM people;"
+        "CREATE VIEW of_audit AS SELECT id, note, (who).ssn AS told FROM audit;"
+        "CREATE TYPE other AS (nr int); CREATE TABLE plain (id int, nr other); ANALYZE;"
+    )
+    corpus = tf.open_corpus(url, progress=False)
+    assert "zqs" in corpus.read("audit").to_csv()
+    corpus.hide("people.ssn")
+    assert {*map(".".join, corpus.hidden[["table", "column"]].to_numpy())} == {
+        f"public.{one}"
+        for one in ("people.ssn", "audit.who", "crowd.members", "pairs.one", "pairs.two", "of_audit.told")
+    }
+    for again in (corpus, tf.open_corpus(url, progress=False)):
+        for id in again.ids:
+            assert "zqs" not in again.read(id).to_csv(), id
+    with pytest.raises(tf.errors.TagframeError):
+        tf.exec_sql(corpus)("SELECT CAST(who AS text) AS t FROM audit")
+
+
+def test_a_hidden_column_whose_header_is_written_otherwise(tmp_path, cache_folder):
+    path = tmp_path / "people.csv"
+    path.write_text("id,secret code\n1,zqs-1\n2,zqs-2\n")
+    tf.open_corpus(path).hide("people.secret code")
+    for header in ("secret code ", " Secret Code", "SECRETCODE", "secret\u00a0code", "secret\u200bcode"):
+        path.write_text(f"id,{header}\n1,zqs-1\n2,zqs-2\n3,zqs-{header}\n")
+        corpus = tf.open_corpus(path)
+        assert "zqs" not in corpus.read("people").to_csv(), repr(header)
+        assert b"zqs" not in pickle.dumps(corpus)
+        assert not any(column.samples for column in corpus.profile("people").columns if column.hidden)
+
+
+def test_a_hidden_column_that_is_gone_is_said(tmp_path, cache_folder):
+    path = tmp_path / "people.csv"
+    path.write_text("id,secret\n1,zqs-1\n2,zqs-2\n")
+    tf.open_corpus(path).hide("people.secret")
+    path.write_text("id,other\n1,5\n2,6\n")
+    with pytest.warns(tf.errors.HiddenColumnGoneWarning, match=r"people\.secret is hidden") as said:
+        corpus = tf.open_corpus(path)
+    assert len(said) == 1
+    (name,) = (str(one.message).split(" ")[0] for one in said)
+    corpus.show(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tf.open_corpus(path)
+
+
+def test_a_column_is_shown_again_under_the_name_that_it_has_now(tmp_path, cache_folder):
+    path = tmp_path / "people.csv"
+    path.write_text("id,secret\n1,zqs-1\n")
+    tf.open_corpus(path).hide("people.secret")
+    path.write_text("id,Secret\n1,zqs-1\n2,zqs-2\n")
+    corpus = tf.open_corpus(path)
+    assert [*corpus.read("people").columns] == ["id"]
+    corpus.show("people.Secret")
+    assert [*tf.open_corpus(path).read("people").columns] == ["id", "Secret"]
+
+
+def test_a_pickle_of_frames_from_before(cache_folder):
+    corpus = tf.open_corpus({"people": pd.DataFrame({"id": [1, 2], "ssn": ["zqs-1", "zqs-2"]})})
+    before = pickle.dumps(corpus)
+    corpus.hide("people.ssn")
+    again = pickle.loads(before)
+    assert [*again.read("people").columns] == ["id"]
+    assert b"zqs" not in pickle.dumps(again)
+    with pytest.raises(HiddenColumn):
+        again.read("people", ["ssn"])
+    corpus.show("people.ssn")
+    assert [*again.read("people").columns] == ["id", "ssn"]

@@ -312,8 +312,8 @@ def test_hidden_lists_what_is_hidden(shop, cache_folder):
     corpus.hide("customers.ssn")
     corpus.hide("orders.st", from_models=True)
     assert corpus.hidden.to_dict("records") == [
-        {"table": "shop.customers", "column": "ssn", "hidden_from": "everybody"},
-        {"table": "shop.orders", "column": "st", "hidden_from": "models"},
+        {"table": "shop.customers", "column": "ssn", "hidden_from": "everybody", "joinable": True},
+        {"table": "shop.orders", "column": "st", "hidden_from": "models", "joinable": True},
     ]
     corpus.show("customers.ssn")
     assert tf.open_corpus(shop).hidden["column"].tolist() == ["st"]

@@ -39,6 +39,17 @@ JOIN pg_attribute s ON s.attrelid = d.refobjid AND s.attnum = d.refobjsubid
 WHERE d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0 AND a.attrelid = s.attrelid AND a.attnum <> s.attnum
     AND (f.oid IS NOT NULL OR (d.classid = 'pg_class'::regclass AND d.objsubid > 0))"""
 
+# A column may have whole rows of a table as its cells.
+_OF_TYPES = """
+SELECT a.attrelid::int8 AS oid, a.attname::text AS name, a.atttypid::int8 AS type FROM pg_attribute a
+JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c')
+WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384"""
+
+_TYPES = """
+SELECT t.oid::int8 AS oid, t.typrelid::int8 AS relation, t.typelem::int8 AS element, t.typbasetype::int8 AS base,
+    coalesce(r.rngsubtype, 0)::int8 AS bound
+FROM pg_type t LEFT JOIN pg_range r ON r.rngtypid = t.oid WHERE t.oid >= 16384"""
+
 _DEFINITIONS = """
 SELECT c.oid::int8 AS oid, pg_get_viewdef(c.oid) AS definition, (SELECT string_agg(a.attname, chr(1) ORDER BY a.attnum)
     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
@@ -73,11 +84,12 @@ def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivati
     generated: dict[tuple[int, str], list[str]] = defaultdict(list)
     for row in rows(_GENERATED):
         generated[row["oid"], row["source"].casefold()].append(row["name"])
+    of_rows = _columns_of_rows(rows(_OF_TYPES), rows(_TYPES))
     reached = {oids[table] for table, _ in columns if table in oids}
     waiting = list(reached)
     while waiting:
         oid = waiting.pop()
-        new = (below[oid] | kin[oid]) - reached
+        new = (below[oid] | kin[oid] | {other for other, _ in of_rows[oid]}) - reached
         reached |= new
         waiting += new
     wanted = reached & {view for views in below.values() for view in views}
@@ -90,6 +102,9 @@ def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivati
         oid = oids.get(table, 0)
         for name in generated.get((oid, column.casefold()), ()):
             yield table, name
+        for other, name in of_rows.get(oid, ()):
+            if other in keys:
+                yield keys[other], name
         for other in kin.get(oid, ()):
             if other in keys:
                 yield keys[other], column
@@ -103,6 +118,28 @@ def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivati
         if text := reads_by_text(str(row["definition"])):
             unclear.setdefault(keys[row["oid"]], f"reads {text}")
     return derivations(columns, computed, unclear)
+
+
+def _columns_of_rows(columns: list[dict[str, Any]], types: list[dict[str, Any]]) -> dict[int, set[tuple[int, str]]]:
+    """By relation: the columns, relation and name, whose cells have rows of it, in arrays, domains and types too."""
+    by_oid = {row["oid"]: row for row in types}
+    parts: dict[int, list[int]] = defaultdict(list)
+    for row in columns:
+        parts[row["oid"]].append(row["type"])
+    found: dict[int, set[tuple[int, str]]] = defaultdict(set)
+    for row in columns:
+        waiting, seen = [row["type"]], set[int]()
+        while waiting:
+            type = waiting.pop()
+            if type in seen or type not in by_oid:
+                continue
+            seen.add(type)
+            known = by_oid[type]
+            if known["relation"]:
+                found[known["relation"]].add((row["oid"], row["name"]))
+                waiting += parts[known["relation"]]
+            waiting += [known["element"], known["base"], known["bound"]]
+    return found
 
 
 def _pairs(rows: list[dict[str, Any]], one: str, other: str) -> dict[int, set[int]]:
