@@ -388,7 +388,7 @@ def test_nothing_joins_on_a_column_that_is_hidden_so():
     found = found_in(corpus, "employees", "badges")
     with pytest.raises((HiddenColumn, TagframeError)):
         found.merge(on=["employees.badge_id = badges.badge_id"])
-    with pytest.raises(HiddenColumn, match="nothing joins on it"):
+    with pytest.raises(HiddenColumn, match="no table joins on it"):
         found.merge(on=["employees.badge_id = badges.badge_id"])
     assert not any("badge_id" in key.left + key.right for key in found.plans and found.joins)
     corpus.keys.add("employees.badge_id = badges.badge_id")

@@ -364,8 +364,8 @@ class KnowledgeStore:
         return self if self is other else _Both(self, other, frozenset(of_other))
 
     def __getstate__(self) -> dict[str, Any]:
-        # The tables have samples here, also of columns that may be hidden later. Columns that are hidden after pickling are
-        # looked up in a file: a corpus of frames has no other place for them.
+        # The tables have samples here, also of columns that may be hidden later. Columns that are hidden after pickling
+        # are looked up in a file: a corpus of frames has no other place for them.
         if self._file is None and type(self) is KnowledgeStore:
             place = KeptFile(facts_folder() / f"frames-{secrets.token_hex(8)}{_SUFFIX}")
             self._file = FactsFile(place, "tables in memory that were pickled")

@@ -32,8 +32,8 @@ class PlanTable:
         bridge: whether it was added only to connect the others.
         parts: the tables of a stack; empty for a single table.
         origin: the column of a stack that says which part a row is from.
-        hidden: columns that are in no result: those that the user hid, and those that would tell their cells in this plan
-            (:func:`tagframe.joins.withholding.withholding`).
+        hidden: columns that are in no result: those that the user hid, and those that would tell their cells in this
+            plan (:func:`tagframe.joins.withholding.withholding`).
         unprompted: columns that are in results, but that models do not read and that are not written down.
         place: the kind of the table's engine, if the tables of the plan are in several engines; else "".
         row_bytes: the size of a row in bytes, roughly; 0 if ``place`` is "".

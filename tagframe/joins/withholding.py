@@ -1,8 +1,9 @@
-"""What a plan keeps out of its result, since it would tell cells of hidden columns that the plan joins on.
+"""Columns that a plan leaves out of its result, because they would reveal cells of hidden columns that it joins on.
 
-The column that a hidden one is made equal to has its cells. If rows of that column's table are known by it, as days of
-a calendar are, any other column that they are known by tells its cells, too. What is equal to such a column tells them
-as well, and so on. A column that its user hid tells nothing by itself, as nobody reads it.
+A column that is joined to a hidden one by equality has its cells. If that column identifies the rows of its table, as
+days identify the rows of a calendar, every other identifying column of the table reveals the cells, too. So does each
+column that is equal to one of these, and so on. A column that the user hid reveals nothing by itself, because nobody
+reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tagframe.joins.steps import JoinStep, PlanTable
 
 
 def withholding(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> tuple[PlanTable, ...]:
-    """The tables of a plan with the columns that are in no result of it."""
+    """The tables of a plan, with the columns that its result leaves out."""
     secret = {(source.id, column) for source in sources for column in source.hidden_by_user}
     if not secret:
         return tuple(replace(source, hidden=()) if source.hidden else source for source in sources)
@@ -25,7 +26,7 @@ def withholding(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> tupl
 
 
 def told_by(secret: Collection[Column], sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> set[Column]:
-    """The columns whose cells tell cells of secret ones in the rows of a plan, and these.
+    """The secret columns, and the columns whose cells reveal theirs in the rows of a plan.
 
     Args:
         secret: table id and column.

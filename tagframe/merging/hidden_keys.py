@@ -1,10 +1,10 @@
-"""Merges on hidden columns: what they keep back, and what is refused since the rows that match would tell cells.
+"""Merges on hidden columns: the joins that are refused because the matching rows would reveal hidden cells.
 
-No result has a hidden column, nor the other column of a key that it is part of (:mod:`tagframe.joins.withholding`). But
-which rows match tells something, too. Two columns that are both hidden may be made equal, as nobody reads either. Where
-one of them is open, a hidden column is joined on by a key only: one that is declared, told by a person or likelier true
-than not, of identifiers. A date or an amount is none; nor is a pair of columns that somebody chose in order to look
-values up, or a frame that somebody brought along. No comparison but equality is of a hidden column.
+A result contains neither a hidden column nor the other column of its key (:mod:`tagframe.joins.withholding`). But the
+rows that match reveal something, too. If both columns of a pair are hidden, they may be joined by equality, because
+nobody reads either. If one is visible, the pair must be a key of identifiers: declared, given by a person, or with a
+chance of more than one half. Dates and amounts are refused, and so are frames that the caller brings along, because
+both serve to look values up. A hidden column can be compared by equality only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tagframe.keys.inference import ACCEPTED, was_only_run
 
 
 def as_hidden_now(plan: JoinPlan, corpus: Corpus, *, for_models: bool = False) -> JoinPlan:
-    """The plan over tables of which those columns are hidden that the corpus hides now, its other ways too.
+    """The plan and its alternatives, with the columns hidden that the corpus hides now.
 
     Args:
         plan: how the tables are joined.
         corpus: of the tables.
-        for_models: whether what is hidden from models is hidden, too.
+        for_models: also hide the columns that are hidden from models.
     """
     return plan.with_sources(lambda source: _now(source, corpus, for_models))
 
@@ -44,7 +44,7 @@ def _now(source: PlanTable, corpus: Corpus, for_models: bool) -> PlanTable:
     hidden = _named(source, [one for one in columns if one.hidden or (for_models and one.unprompted)])
     unprompted = _named(source, [one for one in columns if one.unprompted and not for_models])
     known = source.known_by
-    if knowledge_of(corpus).known.withheld:  # of no use where nothing is hidden
+    if knowledge_of(corpus).known.withheld:  # needed only if a column is hidden
         names = {name.casefold() for id in ids for name in known_by(corpus.profile(id))}
         known = tuple(name for name in source.columns if name.casefold() in names)
     told = (parts, hidden, unprompted, known)
@@ -54,7 +54,7 @@ def _now(source: PlanTable, corpus: Corpus, for_models: bool) -> PlanTable:
 
 
 def _named(source: PlanTable, columns: list[ColumnProfile]) -> tuple[str, ...]:
-    """The columns of a table that are called so; those of a stack in whatever case its parts call them."""
+    """The columns of a table with these names; for a stack, in any letter case."""
     names = {column.name for column in columns}
     if not source.parts:
         return tuple(filter(names.__contains__, source.columns))
@@ -63,7 +63,7 @@ def _named(source: PlanTable, columns: list[ColumnProfile]) -> tuple[str, ...]:
 
 
 def refuse_telling(plan: JoinPlan, corpus: Corpus) -> None:
-    """Refuse a plan in which the rows that match would tell cells of hidden columns.
+    """Refuse a plan whose matching rows would reveal hidden cells.
 
     Raises:
         HiddenColumn: there is such a step; the message says the way out.
@@ -91,38 +91,38 @@ def _check(
     sources: dict[str, PlanTable],
     corpus: Corpus,
 ) -> None:
-    name = ".".join(secret[0]) if secret else "a column that these are joined to"
+    name = ".".join(secret[0]) if secret else "a column that is joined to these"
     for end in secret:
         if any(one.unjoined for one in _profiles(end, sources, corpus)):
             raise HiddenColumn(
-                f"{'.'.join(end)} is hidden, and nothing joins on it, as it was hidden with joinable=False. "
-                f"corpus.hide({'.'.join(end)!r}) lets tables join on it"
+                f"{'.'.join(end)} is hidden with joinable=False, so no table joins on it. "
+                f"corpus.hide({'.'.join(end)!r}) allows joins"
             )
     if sign != "=":
         raise HiddenColumn(
-            f"{name} is hidden, and {pair} would tell its cells by the rows that match: tables join on hidden columns "
+            f"{name} is hidden, and the rows that match {pair} would reveal its cells. Tables join on hidden columns "
             "by = only"
         )
     if not open_ends:
         return
     others = " and ".join(".".join(end) for end in open_ends)
-    way = f"corpus.hide({'.'.join(open_ends[0])!r}) hides the other column, too, and then they join"
+    way = f"If you hide the other column too, they join: corpus.hide({'.'.join(open_ends[0])!r})"
     for end in (*secret, *open_ends):
         for column in _profiles(end, sources, corpus):
             if column.family in ("date", "real") or is_measure(column.name):
                 raise HiddenColumn(
-                    f"{name} is hidden, and {pair} would tell its cells by the rows that match: {'.'.join(end)} is a "
-                    f"date or an amount, which identifies nothing. {way}"
+                    f"{name} is hidden, and the rows that match {pair} would reveal its cells: {'.'.join(end)} is a "
+                    f"date or an amount, not an identifier. {way}"
                 )
     if secret and any(_is_brought(end, secret[0], sources, corpus) for end in open_ends):
         raise HiddenColumn(
-            f"{name} is hidden, and {others} is of a frame that was brought along: which of its rows match would tell "
-            "cells. corpus.show shows the hidden column to everybody"
+            f"{name} is hidden, and {others} belongs to a frame outside the corpus: its matching rows would reveal "
+            "cells. corpus.show makes the hidden column visible to everybody"
         )
     if not _is_key(step, pair, sources, corpus):
         raise HiddenColumn(
-            f"{name} is hidden, and {pair} is no key that the data speak for: which rows match would tell its cells. "
-            f"corpus.keys.add({pair!r}) says that it is one; {way}"
+            f"{name} is hidden, and {pair} is not a likely key: the rows that match would reveal its cells. If it is a "
+            f"key, corpus.keys.add({pair!r}). {way}"
         )
 
 
@@ -138,14 +138,14 @@ def _profiles(end: Column, sources: dict[str, PlanTable], corpus: Corpus) -> Ite
 
 
 def _is_brought(end: Column, secret: Column, sources: dict[str, PlanTable], corpus: Corpus) -> bool:
-    """Whether a column is of a frame that its caller brought: it is neither the hidden one's nor stands for a table."""
+    """Whether a column is of a frame outside the corpus: not the hidden one's, nor one of its tables."""
     mine, theirs = (corpus.engine(_ids(one[0], sources)[0]) for one in (secret, end))
     below = under(corpus)
     return isinstance(theirs, FrameEngine) and theirs is not mine and (below is None or end[0] not in below)
 
 
 def _is_key(step: JoinStep, pair: str, sources: dict[str, PlanTable], corpus: Corpus) -> bool:
-    """Whether columns are a pair of a key that is declared, told by a person, or likelier true than not."""
+    """Whether two columns are a pair of a key that is declared, given by a person, or accepted by inference."""
     if step.key.evidence.origin != "given" and step.score >= ACCEPTED:
         return True
     tables = [*_ids(step.base, sources), *_ids(step.table, sources)]

@@ -101,8 +101,8 @@ def run_plan(
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
-        HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column in
-            a way that tells its cells (:mod:`tagframe.merging.hidden_keys`).
+        HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column
+            in a way that tells its cells (:mod:`tagframe.merging.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
