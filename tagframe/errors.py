@@ -367,6 +367,10 @@ class StoreWarning(UserWarning):
     """The response store cannot be used; work goes on without it, and nothing is stored."""
 
 
+class UsageWarning(UserWarning):
+    """A server counts more tokens than a request can have; its count is not used, and the tokens are estimated."""
+
+
 class AnswerRejected(LMError, ValueError):
     """The model answered, but not in the form that was asked for. Raise it from an ``accept`` function."""
 

@@ -261,6 +261,7 @@ class LM:
             price=self.price or price_of(self.model),
             store=store,
             source=source,
+            window=self.context_window,
         )
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, StoreWarning, warn
+from tagframe.errors import NotStored, StoreWarning, UsageWarning, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
@@ -253,12 +253,18 @@ class Stream:
 
     def _record(self) -> None:
         ledger.record(self._description, self._lm.model, self.usage())
-        if self._store is None or self._run is None:
+        if self._run is None:
             return
-        if self._store.read_only:
+        if self._store is not None and self._store.read_only:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
-        elif self._store.trouble is not None:
+        elif self._store is not None and self._store.trouble is not None:
             warn_of_store(self._store.trouble)
+        if count := self._run.attempts.miscounted:
+            warn(
+                f"the server counts {count:,} tokens for one request, more than any can have: they are estimated by"
+                " the length of its texts",
+                UsageWarning,
+            )
 
 
 @contextlib.contextmanager
