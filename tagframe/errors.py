@@ -314,7 +314,7 @@ class RateLimited(LMRequestFailed):
 
 
 class ServerFailed(LMRequestFailed):
-    """The server could not answer (409, 5xx)."""
+    """The server could not answer (409, 5xx, or an error in a 200), or broke its answer off."""
 
     retryable = True
 
@@ -364,7 +364,7 @@ class DamagedStore(NotAStore):
 
 
 class StoreWarning(UserWarning):
-    """The response store cannot be used; work goes on without it, and nothing is stored."""
+    """The response store cannot be used, and nothing is stored; or some of its answers are damaged, and asked again."""
 
 
 class UsageWarning(UserWarning):

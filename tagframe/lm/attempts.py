@@ -125,6 +125,11 @@ class Attempts:
         meter.retried += 1
         return await self._patiently(prompt, meter, roomier)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether no more is sent."""
+        return self._stopped is not None
+
     def stop(self, cause: LMError) -> None:
         """Send no more: every request would fail as this one did."""
         self._stopped = self._stopped or cause

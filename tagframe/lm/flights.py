@@ -40,8 +40,8 @@ class Flights:
     """The requests of this process that are under way, by key.
 
     A call that looked into the response store before an answer came, and asks after, would pay for it once more: so
-    what has come is kept for as long as a call is open that was open then. Other processes are not asked: two that
-    share a store and ask the same at once may both pay.
+    what has come is kept for as long as a call is open that was open then. What
+    other processes are asking that share the store is told by their claims in it (:mod:`tagframe.lm.claims`).
 
     Calls open and close from any thread; everything else happens on the loop.
     """

@@ -125,8 +125,7 @@ class LM:
         """Answer the prompts: from the store what is there, each distinct other one sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). What
-        several calls of this process ask at once is sent once for all of them; processes that share a store and ask the
-        same at once may both pay.
+        several calls ask at once is sent once for all of them, also by several processes that share a store.
 
         Args:
             prompts: any number, in any order; identical ones are asked once.

@@ -21,7 +21,8 @@ class RetryPolicy:
     The wait grows exponentially with full jitter; a ``Retry-After`` is a lower bound of it.
 
     Attributes:
-        faults: times after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed or empty answer.
+        faults: times after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed, empty or broken-off
+            answer.
         refusals: times after a 429, which says that a later request will do.
         first_wait: seconds before the first retry at most; doubled for each further one.
         longest_wait: seconds that a wait does not pass unless the server asks for it.

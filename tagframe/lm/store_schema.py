@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 
 from tagframe.lm.prompt import UNLABELLED, Label
 
 APPLICATION_ID = 0x7461676C
 """SQLite's ``application_id`` of our files ("tagl"): tells a response store from a user's own database."""
-VERSION = 2
+VERSION = 3
 
 _LABEL = "tagframe"
 """The field of a missing request's body that holds its label; no provider is sent it."""
@@ -21,7 +22,11 @@ CREATE TABLE sources (
 CREATE TABLE answers (
     id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, text TEXT NOT NULL,
     logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
-    UNIQUE (request, source)
+    checksum INTEGER NOT NULL, UNIQUE (request, source)
+);
+CREATE TABLE claims (
+    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, beat INTEGER NOT NULL, source INTEGER NOT NULL REFERENCES sources,
+    requests BLOB NOT NULL
 );
 CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
 CREATE TABLE log (
@@ -30,6 +35,16 @@ CREATE TABLE log (
 );
 CREATE TABLE migrations (version INTEGER PRIMARY KEY, migrated_at REAL NOT NULL)
 """
+
+
+def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
+    """What tells a source of answers from others, in :func:`checksum`."""
+    return zlib.crc32(repr((endpoint, model, recorded_by)).encode())
+
+
+def checksum(request: bytes, mark: int, text: object, logprobs: object, tokens_in: object, tokens_out: object) -> int:
+    """What tells that an answer of a source is as it was stored: a CRC-32 of its columns, whatever stands in them."""
+    return zlib.crc32(f"{text!r} {logprobs!r} {tokens_in!r} {tokens_out!r}".encode(), zlib.crc32(request, mark))
 
 
 def create(connection: sqlite3.Connection) -> None:
