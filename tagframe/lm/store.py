@@ -29,7 +29,7 @@ from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, counted
 from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import APPLICATION_ID, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.store_schema import APPLICATION_ID, VERSION, checksum, create, mark_of, upgrade, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
@@ -150,6 +150,10 @@ class ResponseStore:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if version_of(connection) == (APPLICATION_ID, 2):
+                with transaction(connection):  # two processes may open it at once
+                    if version_of(connection) == (APPLICATION_ID, 2):
+                        upgrade(connection)
             return
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")

@@ -14,6 +14,12 @@ VERSION = 3
 _LABEL = "tagframe"
 """The field of a missing request's body that holds its label; no provider is sent it."""
 
+_CLAIMS = """
+CREATE TABLE claims (
+    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, beat INTEGER NOT NULL, source INTEGER NOT NULL REFERENCES sources,
+    requests BLOB NOT NULL
+)
+"""
 _TABLES = """
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL, recorded_by TEXT NOT NULL,
@@ -24,10 +30,6 @@ CREATE TABLE answers (
     logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
     checksum INTEGER NOT NULL, UNIQUE (request, source)
 );
-CREATE TABLE claims (
-    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, beat INTEGER NOT NULL, source INTEGER NOT NULL REFERENCES sources,
-    requests BLOB NOT NULL
-);
 CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
 CREATE TABLE log (
     id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, kind TEXT NOT NULL,
@@ -35,6 +37,21 @@ CREATE TABLE log (
 );
 CREATE TABLE migrations (version INTEGER PRIMARY KEY, migrated_at REAL NOT NULL)
 """
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Bring the tables of version 2 up to date, within the connection's transaction: its answers were paid for."""
+    rows = connection.execute("SELECT id, endpoint, model, recorded_by FROM sources")
+    marks = {source: mark_of(*name) for source, *name in rows}
+    connection.create_function(
+        "checksum_of", 6, lambda request, source, *kept: checksum(request, marks.get(source, 0), *kept)
+    )
+    connection.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+    connection.execute(
+        "UPDATE answers SET checksum = checksum_of(request, source, text, logprobs, tokens_in, tokens_out)"
+    )
+    connection.execute(_CLAIMS)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
@@ -49,7 +66,7 @@ def checksum(request: bytes, mark: int, text: object, logprobs: object, tokens_i
 
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty file, within the connection's transaction."""
-    for statement in _TABLES.split(";"):
+    for statement in (*_TABLES.split(";"), _CLAIMS):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -159,7 +159,7 @@ def test_another_programs_database_is_refused(server: Server, lm: LM, tmp_path: 
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("version", "way"), [(99, "update tagframe"), (2, "use the tagframe that made it")])
+@pytest.mark.parametrize(("version", "way"), [(99, "update tagframe"), (1, "use the tagframe that made it")])
 def test_a_store_of_another_version_is_refused(lm: LM, tmp_path: Path, version: int, way: str):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as other:
