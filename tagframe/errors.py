@@ -315,7 +315,7 @@ class RateLimited(LMRequestFailed):
 
 
 class ServerFailed(LMRequestFailed):
-    """The server could not answer (409, 5xx)."""
+    """The server could not answer (409, 5xx, or an error in a 200), or broke its answer off."""
 
     retryable = True
 
@@ -365,7 +365,11 @@ class DamagedStore(NotAStore):
 
 
 class StoreWarning(UserWarning):
-    """The response store cannot be used; work continues without it, and nothing is stored."""
+    """The response store cannot be used and nothing is stored, or damaged answers of it are asked again."""
+
+
+class UsageWarning(UserWarning):
+    """A server reports more tokens than a request can have; its count is not used, and the tokens are estimated."""
 
 
 class AnswerRejected(LMError, ValueError):

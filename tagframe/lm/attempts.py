@@ -28,6 +28,8 @@ ROOM_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
 LONG_ANSWER = 16_384
 """Tokens assumed for an answer without a limit: about the most that today's models write in one answer."""
+WIDEST_WINDOW = 2**21
+"""The most tokens of a request to a model whose context window is unknown: the widest window of today's models."""
 ROOM_FOR_REASONING = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
 
@@ -41,6 +43,7 @@ class Route:
         rates: requests and tokens a minute, or None.
         store: where accepted answers are kept, or None.
         source: the id of this endpoint and model in that store.
+        window: the tokens that the model reads and writes in one request; None where that is not known.
     """
 
     lm: LM
@@ -51,6 +54,7 @@ class Route:
     price: Price | None
     store: ResponseStore | None
     source: int
+    window: int | None
 
 
 @dataclass(slots=True)
@@ -77,10 +81,12 @@ class Attempts:
 
     Attributes:
         dollars: their cost; None if the price is unknown.
+        miscounted: the server's impossible count of tokens in the last such reply; 0 if there was none.
     """
 
     def __init__(self, route: Route) -> None:
         self.dollars: float | None = 0.0 if route.price is not None else None
+        self.miscounted = 0
         self._route = route
         self._stopped: LMError | None = None
         self._stopping = asyncio.Event()
@@ -118,6 +124,11 @@ class Attempts:
             self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)
         meter.retried += 1
         return await self._patiently(prompt, meter, roomier)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no more is sent."""
+        return self._stopped is not None
 
     def stop(self, cause: LMError) -> None:
         """Stop sending: every further request would fail in the same way."""
@@ -192,7 +203,8 @@ class Attempts:
                     raise _not_sent(self._stopped)
                 meter.sent += 1
                 spent = reserved  # what was sent counts as paid, until the server says what it took
-                reply = told = await route.transport.send(prompt, parameters, route.lm.timeout)
+                reply = await route.transport.send(prompt, parameters, route.lm.timeout)
+                reply = told = self._believed(reply, prompt, parameters)
                 self._answered = True
                 cost, tokens_out = self._charge(prompt, reply, meter)
                 lengths.learn(allowed, tokens_out)
@@ -230,8 +242,7 @@ class Attempts:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
-        extra = len(json.dumps(parameters.extra)) if parameters.extra else 0  # tools and schemas are read too
-        tokens_in = most_tokens(prompt) + extra
+        tokens_in = _most_read(prompt, parameters)
         allowed = _allowed(parameters)
 
         def most() -> Cost:
@@ -253,6 +264,18 @@ class Attempts:
         long = Cost(1, tokens_in + LONG_ANSWER, dollars or 0.0)
         return Window(self._route.lane, lambda: self._route.lane.lengths.seen, long)
 
+    def _believed(self, reply: Reply, prompt: Prompt, parameters: Parameters) -> Reply:
+        """The reply without the server's counts where they are impossible: one would spend this budget and the next."""
+        counts = reply.tokens_in or 0, reply.tokens_out or 0
+        window = self._route.window or WIDEST_WINDOW
+        if max(counts) <= window:
+            return reply
+        most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER, _allowed(parameters))
+        if counts[0] <= most[0] and counts[1] <= most[1]:
+            return reply
+        self.miscounted = min(max(counts), 10**18)
+        return replace(reply, tokens_in=None, tokens_out=None)
+
     def _charge(self, prompt: Prompt, reply: Reply, meter: Meter) -> tuple[Cost, int]:
         """Count a reply's tokens; if the server gives none, they are estimated from the length.
 
@@ -269,6 +292,11 @@ class Attempts:
         if dollars is not None and self.dollars is not None:
             self.dollars += dollars
         return Cost(1, tokens_in + tokens_out, dollars or 0.0), tokens_out
+
+
+def _most_read(prompt: Prompt, parameters: Parameters) -> int:
+    """More tokens than a request's text can have; tools and schemas are read too."""
+    return most_tokens(prompt) + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
 
 
 def _allowed(parameters: Parameters) -> int:

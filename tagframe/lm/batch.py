@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,8 +151,9 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         NotAStore: ``store`` is a file of another program.
         OSError: a file cannot be read or written.
     """
-    answers, failed = read_answers(Path(file), recorded_by)
-    with closing(ResponseStore(Path(store).expanduser())) as opened:
+    path = Path(store).expanduser()
+    answers, failed = read_answers(Path(file), recorded_by, _with_tools(path))
+    with closing(ResponseStore(path)) as opened:
         opened.put_imported(answers)
         # A line for all parameters also answers requests that were missing with certain parameters.
         answered = {key for _, _, key, _ in answers}
@@ -163,7 +164,7 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
 
 
 def read_answers(
-    file: Path, recorded_by: str | None = None
+    file: Path, recorded_by: str | None = None, with_tools: Set[bytes] = frozenset()
 ) -> tuple[list[tuple[str, str, bytes, StoredAnswer]], list[str]]:
     """The answers (model, recorder, key, answer) of a file as :func:`import_answers` takes it, and the failed requests.
 
@@ -175,7 +176,7 @@ def read_answers(
     failed = []
     for number, line in _lines(file):
         try:
-            key, answer, model = _read(line)
+            key, answer, model = _read(line, with_tools)
         except LMRequestFailed:
             failed.append(str(line.get("custom_id")))
             continue
@@ -210,14 +211,22 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             line = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"line {number} of {str(file)!r} is not JSON: {error}") from error
         if not isinstance(line, dict):
             raise InvalidArgument(f"line {number} of {str(file)!r} is not a JSON object: {text[:80]!r}")
         yield number, line
 
 
-def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
+def _with_tools(store: Path) -> set[bytes]:
+    """The missing requests of a store that offer tools."""
+    if not store.is_file():
+        return set()
+    with closing(ResponseStore(store)) as opened:
+        return {key for key, body, _ in opened.missing() if Parameters.from_dict(body).tools}
+
+
+def _read(line: dict[str, Any], with_tools: Set[bytes]) -> tuple[bytes, StoredAnswer, str]:
     """Key, answer and model of a line; LMRequestFailed if the provider has no answer."""
     if "answer" in line:
         if not isinstance(line["answer"], str):
@@ -228,11 +237,12 @@ def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
     response = line.get("response") or {}
     if line.get("error") or response.get("status_code", 200) != 200 or "body" not in response:
         raise LMRequestFailed(str(line.get("error")))
-    reply = read_reply(response["body"])
+    key = _key(line)
+    reply = read_reply(response["body"], tools=key in with_tools)
     if reply.truncated:
         raise LMRequestFailed("the answer was cut off at its limit of tokens")
     answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out)
-    return _key(line), answer, str(response["body"].get("model", ""))
+    return key, answer, str(response["body"].get("model", ""))
 
 
 def _key(line: dict[str, Any]) -> bytes:

@@ -106,11 +106,16 @@ class Job(Generic[T]):
             value = accepted(answer.text, self.accept)
         except AnswerRejected as rejection:
             return rejection
-        origin: Origin = "pack" if answer.packed else "store"
-        # To look whether there is one, alone or in a pack, is not to ask.
-        usage = FROM_STORE if self.batch.sends or self.batch.stored == "any" else Usage()
-        self.completion = Completion(answer.text, value, None, usage, answer.logprobs, origin)
+        self.completion = stored_completion(self.batch, answer, value)
         return None
+
+
+def stored_completion(batch: Batch[T], answer: StoredAnswer, value: T) -> Completion[T]:
+    """A completion that the store gave, with what ``accept`` made of it."""
+    origin: Origin = "pack" if answer.packed else "store"
+    # To look whether there is one, alone or in a pack, is not to ask.
+    usage = FROM_STORE if batch.sends or batch.stored == "any" else Usage()
+    return Completion(answer.text, value, None, usage, answer.logprobs, origin)
 
 
 class Call:

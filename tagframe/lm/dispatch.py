@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,29 +25,45 @@ from tagframe.errors import (
     ServerFailed,
 )
 from tagframe.lm.attempts import HOPELESS, Attempts, Meter, Route
-from tagframe.lm.call import Job
+from tagframe.lm.call import Job, stored_completion
+from tagframe.lm.claims import BEAT, Claim
 from tagframe.lm.flights import Landed, flights, rules
 from tagframe.lm.parse import Parsed, Parser
-from tagframe.lm.prompt import Completion, Prompt, request_keys
+from tagframe.lm.prompt import Completion, Prompt, Stored, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.transport import shorten
 from tagframe.lm.usage import DUPLICATE
 
 SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
 
+_SECONDS_FOR_A_CLAIM = 0.5
+"""How long a claim waits for a lock of the store; then it is not made."""
+_SECONDS_BETWEEN_CLAIMS = 0.002
+_SECONDS_BETWEEN_LOOKS = 0.1
+_LOOKED_UP = 500
+"""Prompts of other processes that are looked up together."""
 REJECTED = 20
 """A run stops if the answers of its first rows, this many, are all rejected: the model does not follow the prompt."""
 
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the replies so far."""
+    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the replies so far.
+
+    Attributes:
+        claim: the claim of the request in the store; None if another process has it, or no claim is needed.
+        found: the stored answer that another process or call has written meanwhile.
+        refused: the text of such an answer that ``accept`` rejected.
+    """
 
     job: Job[Any]
     prompt: Prompt
     key: bytes
     meter: Meter
     landed: Landed | None = None
+    claim: Claim | None = None
+    found: StoredAnswer | None = None
+    refused: str | None = None
 
     @property
     def text(self) -> str | None:
@@ -80,7 +98,14 @@ class Run:
         # What must be alike for another call's request to do for one of this call.
         of = (route.transport.endpoint, route.lm.model, route.lm.retry, route.lm.timeout, id(route.rates))
         self._rules = rules(*of)
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: deque[_Asked] = deque()  # until they are claimed
+        self._ready: deque[_Asked] = deque()  # to be sent
+        self._elsewhere: list[_Asked] = []  # claimed by another process
+        self._claims: set[Claim] = set()
+        self._ended_claims: list[Claim] = []
+        self._claiming = False
+        self._keeper: asyncio.Task[None] | None = None
+        self._moved = 0.0  # when anything last went on, by the clock that only goes forward
         self._working = 0
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
@@ -101,21 +126,36 @@ class Run:
         """
         self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
         self._wake()
-        with self._route.lane.gate.serving(self._concurrency):
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(min(self._concurrency - self._working, len(jobs))):
-                    self._working += 1
-                    workers.create_task(self._work())
+        try:
+            with self._route.lane.gate.serving(self._concurrency):
+                async with asyncio.TaskGroup() as workers:
+                    for _ in range(min(self._concurrency - self._working, len(jobs))):
+                        self._working += 1
+                        workers.create_task(self._work())
+                    if self._keeper is None and self._claims_in is not None:
+                        self._keeper = asyncio.create_task(self._keep_claims(self._claims_in))
+        except BaseException:
+            self._let_go()
+            raise
+        if not self._working:
+            self._let_go()
 
     async def _work(self) -> None:
-        while self._waiting or self._unparsed:
-            # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser than
-            # requests may be in flight.
-            if not self._waiting or self._unparsed >= self._concurrency:
+        try:
+            while self._waiting or self._ready or self._elsewhere or self._unparsed:
+                # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser
+                # than requests may be in flight.
+                if self._unparsed < self._concurrency:
+                    if not self._ready and self._waiting and not self._claiming:
+                        await self._claim()
+                        continue
+                    if self._ready:
+                        await self._ask(self._ready.popleft())
+                        continue
                 await self._next_turn()
-                continue
-            await self._ask(self._waiting.popleft())
-        self._working -= 1
+        finally:
+            self._working -= 1
+        self._wake()
 
     async def _next_turn(self) -> None:
         if self._turn is None:
@@ -172,6 +212,9 @@ class Run:
     def _parsed(self, answers: Sequence[Parsed[_Asked]]) -> None:
         self._unparsed -= len(answers)
         for asked, value, rejection in answers:
+            if asked.found is not None:
+                self._parsed_found(asked, asked.found, value, rejection)
+                continue
             assert asked.landed is not None
             if rejection is None:
                 self._accept(asked, asked.landed, value)
@@ -188,7 +231,7 @@ class Run:
             completion = Completion(text, value, None, asked.meter.usage(), logprobs, "sent")
         else:
             completion = Completion(text, value, None, DUPLICATE, logprobs, "duplicate")
-        self._end(asked.job, completion)
+        self._end(asked, completion)
 
     def _reject(self, asked: _Asked, rejection: AnswerRejected) -> None:
         """Ask once for a repair, if there is an answer to repair."""
@@ -201,7 +244,7 @@ class Run:
         asked.meter.repaired = 1
         asked.prompt = asked.job.prompt.repair(reply.text, str(rejection))
         asked.key = request_keys([asked.prompt], asked.job.parameters)[0]
-        self._waiting.appendleft(asked)
+        self._ready.appendleft(asked)
 
     def _fail(self, asked: _Asked, error: LMError) -> None:
         self._log(asked, "failed", error)
@@ -217,12 +260,158 @@ class Run:
                 said = shorten(asked.text or "")
                 fact = f"the first {self._rejected} answers were all rejected, the last, {said!r}, since {error}"
                 self.attempts.stop(AnswerRejected(fact))
-        self._end(asked.job, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
+        self._end(asked, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
 
-    def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
+    def _end(self, asked: _Asked, completion: Completion[Any]) -> None:
+        job = asked.job
         job.completion = completion
         self.done += 1
+        self._moved = time.monotonic()
+        if asked.claim is not None:
+            self._end_claim(asked.claim, job.key, completion.ok)
         self._ended((job,))
+
+    # --- other processes ------------------------------------------------------------------------------------------
+
+    @property
+    def elsewhere(self) -> int:
+        """Prompts that another process is asking now."""
+        return len(self._elsewhere)
+
+    @property
+    def _claims_in(self) -> ResponseStore | None:
+        """The store in which requests are claimed, unless nothing is sent any more."""
+        store = self._route.store
+        return store if store is not None and store.writable and not self.attempts.stopped else None
+
+    async def _claim(self) -> None:
+        """Have the next prompts ready that no other process is asking, and that none has answered meanwhile."""
+        self._claiming = True
+        try:
+            taken, store = None, self._claims_in
+            until = time.monotonic() + _SECONDS_FOR_A_CLAIM
+            while store is not None and taken is None and time.monotonic() < until:
+                keys = (asked.job.key for asked in self._waiting)
+                taken = store.claims.take(keys, self._route.source, self._concurrency, self._ended_claims)
+                if taken is None:
+                    await asyncio.sleep(_SECONDS_BETWEEN_CLAIMS)
+                    store = self._claims_in
+            if store is None or taken is None:  # as where the store cannot be written: a claim is a courtesy
+                self._ready.extend(self._waiting.popleft() for _ in range(min(self._concurrency, len(self._waiting))))
+                return
+            self._ended_claims.clear()
+            claimed = []
+            for elsewhere in taken.elsewhere:
+                asked = self._waiting.popleft()
+                if elsewhere:
+                    self._elsewhere.append(asked)
+                else:
+                    asked.claim = taken.claim
+                    claimed.append(asked)
+            if taken.claim is not None:
+                self._claims.add(taken.claim)
+            found = self._look_up(store, claimed)
+            self._ready.extend(asked for asked in claimed if not self._take_found(asked, found))
+        finally:
+            self._claiming = False
+            self._wake()
+
+    def _look_up(self, store: ResponseStore, asked: Sequence[_Asked]) -> dict[tuple[Stored, bytes], StoredAnswer]:
+        """The stored answers to these, by which may answer, and key."""
+        lm = self._route.lm
+        found: dict[tuple[Stored, bytes], StoredAnswer] = {}
+        for stored in {one.job.batch.stored for one in asked}:
+            keys = [one.job.key for one in asked if one.job.batch.stored == stored]
+            with contextlib.suppress(sqlite3.Error):  # as where it cannot be read: they are asked for
+                answers = store.lookup(keys, *lm.stored_as, stored)
+                found |= {(stored, key): answer for key, answer in answers.items()}
+        return found
+
+    def _take_found(self, asked: _Asked, found: Mapping[tuple[Stored, bytes], StoredAnswer]) -> bool:
+        """Have an answer parsed that the store has by now; gives whether there is one."""
+        answer = found.get((asked.job.batch.stored, asked.job.key))
+        if answer is None or answer.text == asked.refused:
+            return False
+        asked.found = answer
+        if asked.job.accept is None:
+            self._parsed_found(asked, answer, answer.text, None)
+        else:
+            self._unparsed += 1
+            self._parser.put(asked, answer.text, asked.job.accept)
+        return True
+
+    def _parsed_found(self, asked: _Asked, answer: StoredAnswer, value: Any, rejection: AnswerRejected | None) -> None:
+        asked.found = None
+        if rejection is None:
+            self._end(asked, stored_completion(asked.job.batch, answer, value))
+            return
+        # Where another process had this answer, it has rejected it too, and is asking for its repair now.
+        asked.refused = answer.text
+        if asked.claim is None:
+            self._elsewhere.append(asked)
+        else:
+            self._ready.append(asked)
+
+    async def _keep_claims(self, store: ResponseStore) -> None:
+        """Say that this process lives, and see what becomes of what others have claimed, for as long as it sends."""
+        beaten = self._moved = time.monotonic()
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+            if time.monotonic() - beaten > BEAT:
+                beaten = time.monotonic()
+                store.claims.beat()
+            if self._elsewhere:
+                try:
+                    await self._look_elsewhere(store)
+                except Exception:  # whatever it is: those who wait for this task must not wait for ever
+                    self._waiting.extend(self._elsewhere)
+                    self._elsewhere = []
+                    self._wake()
+
+    async def _look_elsewhere(self, store: ResponseStore) -> None:
+        """Take what other processes have answered; what they have let go of is asked here."""
+        first = self._elsewhere[:_LOOKED_UP]
+
+        def look() -> tuple[set[bytes] | None, dict[tuple[Stored, bytes], StoredAnswer]]:
+            try:  # in this order: what is let go of after it was answered is found
+                return store.claimed_elsewhere(self._route.source), self._look_up(store, first)
+            except sqlite3.Error:
+                return None, {}
+
+        held, found = await asyncio.to_thread(look)
+        # Where nothing has gone on here or there for too long: no process waits for another for ever.
+        alone = held is None or time.monotonic() - self._moved > 2 * self._route.lm.timeout
+        elsewhere, self._elsewhere = self._elsewhere, []
+        for asked in elsewhere:
+            if self._take_found(asked, found):
+                self._moved = time.monotonic()
+            elif alone:
+                self._ready.append(asked)
+            elif held and asked.job.key in held:
+                self._elsewhere.append(asked)
+            else:
+                self._waiting.append(asked)
+        self._wake()
+
+    def _end_claim(self, claim: Claim, key: bytes, answered: bool) -> None:
+        claim.left.discard(key)
+        if not claim.left:
+            self._claims.discard(claim)
+            self._ended_claims.append(claim)  # dropped when the next is made
+        elif not answered and (store := self._claims_in) is not None:
+            store.claims.shrink(claim)  # another process may ask for it
+
+    def _let_go(self) -> None:
+        """Nothing is claimed once nothing is sent."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
+        claims = [*self._ended_claims, *self._claims]
+        self._ended_claims.clear()
+        self._claims.clear()
+        store = self._route.store
+        if store is not None and store.writable:
+            store.claims.drop(claims)
 
     # --- the store ------------------------------------------------------------------------------------------------
 

@@ -40,8 +40,8 @@ class Flights:
     """The requests of this process that are in flight, by key.
 
     A call could look into the response store before an answer arrives, and send the same request after that; the answer
-    would be paid for twice. So a reply is kept as long as any call is open that was open when it arrived. This holds
-    within one process: two processes that share a store and ask the same at once may both pay.
+    would be paid for twice. So a reply is kept as long as any call is open that was open when it arrived. Requests of
+    other processes that share the store are known by their claims (:mod:`tagframe.lm.claims`).
 
     Calls open and close from any thread; everything else happens on the loop.
     """

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import sys
+from functools import cached_property
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
+from tagframe.lm.endings import ending_of
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors
+from tagframe.lm.transport import Reply, error_message, failure, raise_error_in, read_reply, read_vectors
 from tagframe.quiet import quiet
+
+_OF_A_CHOICE = ("index", "native_finish_reason", "error")
+_REASONS = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason")
+"""Where providers say why an answer ended: OpenAI and most others, Anthropic, Bedrock, Gemini, Ollama."""
 
 
 class LiteLLM:
@@ -31,13 +39,21 @@ class LiteLLM:
 
     async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
-        response = await self._call("acompletion", timeout, messages=prompt.to_dicts(), **parameters.to_dict())
-        return read_reply(response.model_dump(warnings=False), _headers(response))
+        told = _Told()
+        fields = {"messages": prompt.to_dicts(), **parameters.to_dict()}
+        try:
+            response = await self._call("acompletion", timeout, logger_fn=told, **fields)
+        except LMRequestFailed:
+            if told.choices:  # what a response of status 200 reports as its error has no status of its own
+                raise_error_in(told.body, self._secrets())
+            raise
+        body = told.correct(response.model_dump(warnings=False))
+        return read_reply(body, _headers(response), tools=parameters.tools, secrets=self._secrets())
 
     async def embed(self, texts: list[str], timeout: float) -> Reply:
         """See :meth:`tagframe.lm.openai_http.OpenAIHTTP.embed`."""
         response = await self._call("aembedding", timeout, input=texts)
-        return read_vectors(response.model_dump(warnings=False), len(texts), _headers(response))
+        return read_vectors(response.model_dump(warnings=False), len(texts), _headers(response), self._secrets())
 
     async def _call(self, function: str, timeout: float, **fields: Any) -> Any:
         try:
@@ -86,6 +102,50 @@ class LiteLLM:
         # litellm reads the key from the environment itself, so every such variable may be echoed.
         names = [name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN"))]
         return tuple(value for value in (self._api_key, *(os.environ[name] for name in names)) if value)
+
+
+class _Told:
+    """The provider's own response, as litellm tells it to loggers.
+
+    litellm numbers choices anew, drops errors beside them, and takes an end that it does not know for "stop".
+    """
+
+    def __init__(self) -> None:
+        self._response: object = None
+
+    def __call__(self, details: dict[str, Any]) -> None:
+        self._response = details.get("original_response")
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """The response's body; empty where litellm did not tell it."""
+        with contextlib.suppress(ValueError, RecursionError):
+            body = json.loads(self._response) if isinstance(self._response, str) else None
+            return body if isinstance(body, dict) else {}
+        return {}
+
+    @property
+    def choices(self) -> list[Any]:
+        """The choices of a chat completion in OpenAI's form."""
+        choices = self.body.get("choices")
+        return choices if isinstance(choices, list) else []
+
+    def correct(self, completion: dict[str, Any]) -> dict[str, Any]:
+        """litellm's completion, with what it leaves out."""
+        made = [choice for choice in completion.get("choices") or () if isinstance(choice, dict)]
+        candidates = self.body.get("candidates")
+        said = self.choices or (candidates if isinstance(candidates, list) else []) or [self.body]
+        for choice, own in zip(made, said, strict=False):
+            if not isinstance(own, dict):
+                continue
+            choice |= {name: own[name] for name in _OF_A_CHOICE if name in own}
+            fields = choice.get("provider_specific_fields")
+            native = fields.get("native_finish_reason") if isinstance(fields, dict) else None
+            reason = next((own[name] for name in _REASONS if name in own), native)
+            # An end at a call of a tool stays litellm's: it is how it asks some providers for JSON.
+            if ending_of(reason) not in ("whole", "tool"):
+                choice["finish_reason"] = reason
+        return completion | ({"error": self.body["error"]} if "error" in self.body else {})
 
 
 def _headers(response: Any) -> dict[str, str]:

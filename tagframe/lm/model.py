@@ -125,8 +125,8 @@ class LM:
         """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
-        several calls of this process ask the same prompt at once, it is sent once for all of them. Two processes that
-        share a store and ask the same at once may both pay.
+        several calls ask the same prompt at once, it is sent once for all of them, also if they are in several
+        processes that share a store.
 
         Args:
             prompts: any number, in any order; identical ones are asked once.
@@ -263,6 +263,7 @@ class LM:
             price=self.price or price_of(self.model),
             store=store,
             source=source,
+            window=self.context_window,
         )
 
 

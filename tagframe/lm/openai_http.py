@@ -89,7 +89,7 @@ class OpenAIHTTP:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
         most = MAX_RESPONSE * (LOGPROBS_TIMES if parameters.logprobs else 1)
         body, headers = await self._post("/chat/completions", self.body(prompt, parameters), timeout, most)
-        return read_reply(body, headers)
+        return read_reply(body, headers, tools=parameters.tools, secrets=self._secrets)
 
     async def embed(self, texts: list[str], timeout: float) -> Reply:
         """The vectors of texts, as :func:`tagframe.lm.transport.read_vectors` gives them.
@@ -99,7 +99,7 @@ class OpenAIHTTP:
         """
         fields = {"model": self.model, "input": texts, "encoding_format": "float"}
         body, headers = await self._post("/embeddings", fields, timeout, MAX_RESPONSE)
-        return read_vectors(body, len(texts), headers)
+        return read_vectors(body, len(texts), headers, self._secrets)
 
     async def _post(
         self, path: str, fields: dict[str, Any], timeout: float, most: int
@@ -127,7 +127,7 @@ class OpenAIHTTP:
             raise failure(response.status, error_message(raw), response.headers, self._secrets)
         try:
             return json.loads(raw), response.headers
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
 

@@ -119,6 +119,11 @@ class Parameters:
         """The most tokens of an answer, by ``extra`` or ``max_tokens``; None for the server's own limit."""
         return next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
 
+    @property
+    def tools(self) -> bool:
+        """Whether tools are offered, so that an answer may end with a call of one."""
+        return any(self.extra.get(name) for name in ("tools", "functions"))
+
     def to_dict(self) -> dict[str, Any]:
         """The fields of the request's body, without those that are unset or optional."""
         body: dict[str, Any] = {"temperature": float(self.temperature)}

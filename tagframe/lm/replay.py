@@ -18,7 +18,7 @@ from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
 from tagframe.lm.store_schema import create, labelled
-from tagframe.lm.stream import Stream
+from tagframe.lm.stream import Stream, warn_of_damage
 from tagframe.lm.usage import FAILED_IN_STORE
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
             missing.append((prompt, job.parameters))
         elif rejection := job.take_stored(answer):
             job.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
+    warn_of_damage(store)
     return missing, len(missing) - first_misses
 
 

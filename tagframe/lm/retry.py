@@ -21,7 +21,8 @@ class RetryPolicy:
     The wait grows exponentially with full jitter; a ``Retry-After`` is a lower bound of it.
 
     Attributes:
-        faults: retries after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed or empty answer.
+        faults: retries after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed,
+            empty or broken-off answer.
         refusals: retries after a 429 (too many requests).
         first_wait: seconds before the first retry at most; doubled for each further one.
         longest_wait: the longest wait in seconds, unless the server asks for more.

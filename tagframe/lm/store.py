@@ -19,16 +19,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tenacity
 
 from tagframe.config import DEFAULT_STORE
-from tagframe.errors import DamagedStore, NotAStore
+from tagframe.errors import DamagedStore, NotAStore, counted
+from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, version_of
-from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy, transaction
+from tagframe.lm.store_schema import APPLICATION_ID, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
 """Above this size the oldest answers are deleted; imported answers never are."""
@@ -40,11 +42,11 @@ PACKED = "a row of a pack"
 _KEYS_A_QUERY = 500
 
 _PUT = """
-INSERT INTO answers (request, source, text, logprobs, tokens_in, tokens_out, seconds, recorded_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO answers (request, source, text, logprobs, tokens_in, tokens_out, seconds, recorded_at, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (request, source) DO UPDATE SET text = excluded.text, logprobs = excluded.logprobs,
     tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out, seconds = excluded.seconds,
-    recorded_at = excluded.recorded_at
+    recorded_at = excluded.recorded_at, checksum = excluded.checksum
 """
 _FORGET = "DELETE FROM answers WHERE request = ? AND source = ? AND text = ?"
 _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -78,7 +80,11 @@ class ResponseStore:
         self.closed = False
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, str, str], int] = {}
+        self._marks: dict[int, int] = {}
+        self._damaged: set[tuple[bytes, int]] = set()
+        self._damage_said: set[tuple[bytes, int]] = set()
         self._writer = Writer(self._writing_connection, self._shrink)
+        self.claims = Claims(self._writer)
         self._connection = self._open()
         self._file = _file_of(path)
 
@@ -134,7 +140,7 @@ class ResponseStore:
         if application != APPLICATION_ID:
             raise NotAStore(f"{str(self.path)!r} is a SQLite file, not a response store; give another path as store=")
         if version != VERSION:
-            way = "update tagframe" if version > VERSION else "tagframe 0.2 answers from it"
+            way = "update tagframe" if version > VERSION else "use the tagframe that made it"
             raise NotAStore(
                 f"{str(self.path)!r} is a response store of version {version}, and this tagframe reads version"
                 f" {VERSION}: {way}, or give another path as store= to start a new one"
@@ -163,7 +169,7 @@ class ResponseStore:
         """The stored answers of these requests, by request.
 
         With an endpoint and a model, only their answers count; without, all do. An answer to a row alone is preferred
-        to one from a pack, and then the newest is taken.
+        to one from a pack, and then the newest is taken. Damaged answers are left out; :attr:`damage` counts them.
         """
         condition = "source IN (SELECT id FROM sources WHERE endpoint = ? AND model = ?) AND"
         arguments: tuple[str | None, ...] = (endpoint, model)
@@ -174,23 +180,62 @@ class ResponseStore:
             condition += f" {'NOT ' * (stored == 'alone')}{packed} AND"
             arguments += (PACKED,)
         found: dict[bytes, StoredAnswer] = {}
+        damaged: set[tuple[bytes, int]] = set()
         for start in range(0, len(requests), _KEYS_A_QUERY):
             keys = requests[start : start + _KEYS_A_QUERY]
-            rows = self._rows(
-                f"SELECT request, text, logprobs, tokens_in, tokens_out, seconds, {packed} AS packed FROM answers"
-                f" WHERE {condition} request IN ({','.join('?' * len(keys))})"
+            rows = self._readable_rows(
+                "SELECT source, checksum, request, text, logprobs, tokens_in, tokens_out, seconds,"
+                f" {packed} AS packed FROM answers WHERE {condition} request IN ({','.join('?' * len(keys))})"
                 " ORDER BY packed DESC, recorded_at, id",
                 (PACKED, *arguments, *keys),
             )
-            for request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
+            for source, kept, request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
+                if kept != checksum(request, self._mark_of(source), text, logprobs, tokens_in, tokens_out):
+                    damaged.add((request, source))
+                    continue
                 found[request] = StoredAnswer(
                     text, _logprobs(logprobs), tokens_in, tokens_out, seconds, bool(row_of_pack)
                 )
+        self._damaged |= damaged
         return found
+
+    @property
+    def damage(self) -> str | None:
+        """What has not been said yet of answers that cannot be used, or None; the caller warns of it."""
+        new = self._damaged - self._damage_said
+        self._damage_said |= new
+        if not new:
+            return None
+        return f"the response store {str(self.path)!r} has {counted(len(new), 'damaged answer')}: not used, asked again"
+
+    def _mark_of(self, source: int) -> int:
+        """What tells a source's endpoint, model and recorder from others."""
+        mark = self._marks.get(source)
+        if mark is None:
+            rows = self._rows("SELECT endpoint, model, recorded_by FROM sources WHERE id = ?", (source,))
+            mark = mark_of(*rows[0]) if rows else 0
+            if rows:
+                self._marks[source] = mark
+        return mark
+
+    def claimed_elsewhere(self, source: int) -> set[bytes]:
+        """The requests to a source that other processes are sending now."""
+        with self._lock:
+            return self.claims.held(self._connection, source)
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
             return self._connection.execute(query, arguments).fetchall()
+
+    def _readable_rows(self, query: str, arguments: Sequence[Any]) -> list[Any]:
+        """As :meth:`_rows`, where a text may be damaged: it is then another text, and no error of all rows."""
+        try:
+            return self._rows(query, arguments)
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        return self._rows(query, arguments)
 
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
@@ -269,17 +314,18 @@ class ResponseStore:
             Whether they are on disk; if not, ``then`` is called from another thread when they are.
         """
         now = time.time()
-        return self._write_now_or_soon([(_PUT, _row(*answer, now)) for answer in answers], then)
+        return self._writer.write_now_or_soon([(_PUT, self._row(*answer, now)) for answer in answers], then)
 
     def forget(self, request: bytes, source: int, text: str) -> None:
         """Delete an answer that was rejected after it was stored: now, or soon if another process is writing."""
-        self._write_now_or_soon([(_FORGET, (request, source, text))])
+        self._writer.write_now_or_soon([(_FORGET, (request, source, text))])
 
-    def _write_now_or_soon(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> bool:
-        is_written = self._writer.write_now(writes)
-        if not is_written:
-            self._writer.write(writes, then)
-        return is_written
+    def _row(self, request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:
+        logprobs = None
+        if answer.logprobs is not None:
+            logprobs = json.dumps([[token.token, token.logprob, token.top] for token in answer.logprobs])
+        kept = (answer.text, logprobs, answer.tokens_in, answer.tokens_out)
+        return (request, source, *kept, answer.seconds, now, checksum(request, self._mark_of(source), *kept))
 
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]
@@ -318,7 +364,8 @@ class ResponseStore:
         """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""
         now = time.time()
         rows = [
-            _row(key, self.source(IMPORTED, model, recorder), answer, now) for model, recorder, key, answer in answers
+            self._row(key, self.source(IMPORTED, model, recorder), answer, now)
+            for model, recorder, key, answer in answers
         ]
         self._transact(_PUT, rows)
         self.no_longer_missing([row[0] for row in rows])
@@ -367,13 +414,6 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (stat.st_dev, stat.st_ino)
-
-
-def _row(request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:
-    logprobs = None
-    if answer.logprobs is not None:
-        logprobs = json.dumps([[token.token, token.logprob, token.top] for token in answer.logprobs])
-    return (request, source, answer.text, logprobs, answer.tokens_in, answer.tokens_out, answer.seconds, now)
 
 
 def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 
 from tagframe.lm.prompt import UNLABELLED, Label
 
 APPLICATION_ID = 0x7461676C
 """SQLite's ``application_id`` of our files ("tagl"): distinguishes a response store from a user's own database."""
-VERSION = 2
+VERSION = 3
 
 _LABEL = "tagframe"
 """The field of a missing request's body that has its label; it is not sent to a provider."""
@@ -21,15 +22,28 @@ CREATE TABLE sources (
 CREATE TABLE answers (
     id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, text TEXT NOT NULL,
     logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
-    UNIQUE (request, source)
+    checksum INTEGER NOT NULL, UNIQUE (request, source)
 );
 CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
 CREATE TABLE log (
     id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, kind TEXT NOT NULL,
     reason TEXT NOT NULL, answer TEXT, messages TEXT NOT NULL, logged_at REAL NOT NULL
 );
-CREATE TABLE migrations (version INTEGER PRIMARY KEY, migrated_at REAL NOT NULL)
+CREATE TABLE claims (
+    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, beat INTEGER NOT NULL, source INTEGER NOT NULL REFERENCES sources,
+    requests BLOB NOT NULL
+)
 """
+
+
+def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
+    """The part of :func:`checksum` that identifies the source of an answer."""
+    return zlib.crc32(repr((endpoint, model, recorded_by)).encode())
+
+
+def checksum(request: bytes, mark: int, text: object, logprobs: object, tokens_in: object, tokens_out: object) -> int:
+    """A CRC-32 of the columns of a stored answer, which shows whether it is damaged."""
+    return zlib.crc32(f"{text!r} {logprobs!r} {tokens_in!r} {tokens_out!r}".encode(), zlib.crc32(request, mark))
 
 
 def create(connection: sqlite3.Connection) -> None:

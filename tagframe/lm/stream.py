@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, StoreWarning, warn
+from tagframe.errors import NotStored, StoreWarning, UsageWarning, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
@@ -178,7 +178,7 @@ class Stream:
             if sending.future.done():
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
-            self._bar.update(self._run.done, self._run.attempts.dollars)
+            self._bar.update(self._run.done, self._run.attempts.dollars, self._run.elsewhere)
         return self._call.take()
 
     def arrived(self) -> Arrived:
@@ -231,7 +231,7 @@ class Stream:
             self._open = False
             sendings = self._sendings
         if self._run is not None:
-            self._bar.update(self._run.done, self._run.attempts.dollars)
+            self._bar.update(self._run.done, self._run.attempts.dollars, self._run.elsewhere)
         self._bar.close(self._call.usage().failed)
         if self._call.unanswered:
             for sending in sendings:
@@ -253,12 +253,20 @@ class Stream:
 
     def _record(self) -> None:
         ledger.record(self._description, self._lm.model, self.usage())
-        if self._store is None or self._run is None:
+        if self._run is None:
             return
-        if self._store.read_only:
+        if self._store is not None:
+            warn_of_damage(self._store)
+        if self._store is not None and self._store.read_only:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
-        elif self._store.trouble is not None:
+        elif self._store is not None and self._store.trouble is not None:
             warn_of_store(self._store.trouble)
+        if count := self._run.attempts.miscounted:
+            warn(
+                f"the server counts {count:,} tokens for one request, more than any can have: they are estimated by"
+                " the length of its texts",
+                UsageWarning,
+            )
 
 
 @contextlib.contextmanager
@@ -268,6 +276,13 @@ def warned(store: ResponseStore, what: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         warn_of_store(f"the response store {str(store.path)!r} cannot be {what}: {error}")
+    warn_of_damage(store)
+
+
+def warn_of_damage(store: ResponseStore) -> None:
+    """Warn of damaged answers, once of each."""
+    if damage := store.damage:
+        warn(damage, StoreWarning)
 
 
 def warn_of_store(trouble: str) -> None:

@@ -26,12 +26,14 @@ from tagframe.errors import (
     RequestTimedOut,
     ServerFailed,
 )
+from tagframe.lm.endings import Ending, ending_of
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
 from tagframe.lm.quota import ServerLimits, limits_of
 
 _CONTEXT = re.compile(
     r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long", re.IGNORECASE
 )
+_TOO_LONG = "; shorten the cells, or take a model with a longer context"
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _SHOWN = 500
 
@@ -75,31 +77,42 @@ class Transport(Protocol):
         """
 
 
-def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """The answer in a chat completion's body; all types are checked; ``headers`` are the response's.
+def read_reply(
+    body: Any, headers: Mapping[str, str] | None = None, *, tools: bool = False, secrets: tuple[str, ...] = ()
+) -> Reply:
+    """The answer in a chat completion's body, with all types checked; ``headers`` are the response's.
+
+    Args:
+        tools: whether tools were asked for, so that an answer may end with a call of one.
+        secrets: struck out of what the server says of an error.
 
     Raises:
         MalformedResponse: there is no text in it.
+        ServerFailed: the server reports an error, or an ending that makes the text unusable.
         AnswerWithheld: a content filter or a refusal withheld the answer, or its end.
     """
+    raise_error_in(body, secrets)
     try:
-        choice = body["choices"][0]
+        choice = _first_choice(body["choices"])
         content = choice["message"]["content"]
-    except (LookupError, TypeError) as error:
-        raise MalformedResponse(f"the server's answer is no chat completion: {shorten(repr(body))}", 200) from error
-    finish = choice.get("finish_reason")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise MalformedResponse(f"the server's answer is no chat completion: {_shown(body)}", 200) from error
+    raise_error_in(choice, secrets)
+    ending, reason = _ending(choice)
     if isinstance(content, list):  # some servers give the answer in parts
         content = "".join(
             part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
         )
-    truncated = finish == "length"
+    truncated = ending == "cut"
     if truncated and content is None:  # all of its tokens went into reasoning that the server keeps apart
         content = ""
-    empty = not isinstance(content, str) or not content
-    if finish == "content_filter" or (empty and choice["message"].get("refusal")):
+    empty = not isinstance(content, str) or not content.strip()
+    if ending == "withheld" or (empty and choice["message"].get("refusal")):
         raise AnswerWithheld("the provider withheld the answer (content filter or refusal)", 200)
+    if ending in ("broken", "unknown") or (ending == "tool" and not tools):
+        raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
     if not isinstance(content, str) or (empty and not truncated):
-        raise MalformedResponse(f"the server's answer has no text: content is {shorten(repr(content))}", 200)
+        raise MalformedResponse(f"the server's answer has no text: content is {_shown(content)}", 200)
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     return Reply(
@@ -113,17 +126,61 @@ def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> Reply:
     )
 
 
-def read_vectors(body: Any, texts: int, headers: Mapping[str, str] | None = None) -> Reply:
-    """The vectors in an embedding response's body, as Base64 of float32 (rows, d); all types are checked.
+def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
+    """Raise what a response of status 200 reports as its error, if anything: in the body, or in a choice.
+
+    ``secrets`` are removed from the message.
+
+    Raises:
+        ServerFailed: for any error; a refused request would have another status.
+        RateLimited: for a 429.
+        ContextTooLong: for a prompt that is too long.
+    """
+    error = body.get("error") if isinstance(body, dict) else None
+    if not (any(error.values()) if isinstance(error, dict) else error):
+        return
+    code = error.get("code") if isinstance(error, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    fact = f"the server answered with an error: {shorten(_without(secrets, str(message or _shown(error))))}"
+    if isinstance(message, str) and _CONTEXT.search(message):
+        raise ContextTooLong(f"{fact}{_TOO_LONG}", 200)
+    raise (RateLimited if str(code) == "429" else ServerFailed)(fact, 200)
+
+
+def _first_choice(choices: Any) -> Any:
+    """The choice of index 0; if the server gives no index, the first."""
+    if any("index" in choice and choice["index"] is not None for choice in choices):
+        (choice,) = (choice for choice in choices if choice.get("index") == 0)
+        return choice
+    return choices[0]
+
+
+def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
+    """How an answer ended, and the reason that was given for it.
+
+    OpenRouter translates its providers' reasons and also sends the original: a known bad one counts.
+    """
+    reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
+    if ending_of(reason) == "whole" and ending_of(native) in ("cut", "withheld", "broken"):
+        return ending_of(native), native
+    return ending_of(reason), reason
+
+
+def read_vectors(
+    body: Any, texts: int, headers: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()
+) -> Reply:
+    """The vectors in an embedding response's body, as Base64 of float32 (rows, d), with all types checked.
 
     Raises:
         MalformedResponse: it does not have one finite vector per text, all of one length.
+        LMRequestFailed: as :func:`raise_error_in`.
     """
+    raise_error_in(body, secrets)
     try:
         rows = sorted(body["data"], key=lambda row: row["index"])
         vectors = np.array([row["embedding"] for row in rows], dtype="<f4")
     except (LookupError, TypeError, ValueError) as error:
-        raise MalformedResponse(f"the server's answer has no vectors: {shorten(repr(body)[:2000])}", 200) from error
+        raise MalformedResponse(f"the server's answer has no vectors: {_shown(body)}", 200) from error
     if vectors.ndim != 2 or len(vectors) != texts or not vectors.size or not np.isfinite(vectors).all():
         raise MalformedResponse(
             f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
@@ -142,8 +199,7 @@ def _is_reasoning(text: str) -> bool:
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
     """The error for a response with an error status; ``secrets`` are removed from the server's message."""
-    for secret in secrets:
-        message = message.replace(secret, "***")
+    message = _without(secrets, message)
     kind, way = LMRequestFailed, ""
     if status == 401:
         kind, way = AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
@@ -156,7 +212,7 @@ def failure(status: int, message: str, headers: Mapping[str, str], secrets: tupl
     elif status == 409 or status >= 500:
         kind = ServerFailed
     elif status in (400, 413, 422) and _CONTEXT.search(message):
-        kind, way = ContextTooLong, "; shorten the cells, or use a model with a longer context"
+        kind, way = ContextTooLong, _TOO_LONG
     fact = f"the server answered {status}: {shorten(message) or 'no reason given'}{way}"
     error = kind(fact, status, retry_after(headers) if kind.retryable else None)
     error.limits = limits_of(headers)
@@ -169,7 +225,7 @@ def error_message(raw: bytes) -> str:
     try:
         error = json.loads(text)["error"]
         return f"{error['message']} ({error['code']})" if error.get("code") else str(error["message"])
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return text
 
 
@@ -187,6 +243,19 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except (KeyError, TypeError, ValueError):
         return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _without(secrets: tuple[str, ...], message: str) -> str:
+    for secret in secrets:
+        message = message.replace(secret, "***")
+    return message
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shorten(repr(value))
+    except RecursionError:
+        return "something nested too deep to be shown"
 
 
 def shorten(text: str) -> str:
@@ -217,5 +286,5 @@ def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
             )
             for token in value["content"]
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None

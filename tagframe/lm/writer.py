@@ -11,7 +11,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 Write: TypeAlias = tuple[str, tuple[Any, ...]]
 """A statement and its row."""
@@ -55,21 +57,45 @@ class Writer:
 
     def write_now(self, writes: Sequence[Write]) -> bool:
         """Commit at once; False, with nothing written, if another connection holds the lock."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            _commit(connection, writes)
+            return True
+
+        return self._now_or_none(work, len(writes)) is not None
+
+    def write_now_or_soon(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> bool:
+        """Commit at once, or have the thread write; gives whether it is written."""
+        is_written = self.write_now(writes)
+        if not is_written:
+            self.write(writes, then)
+        return is_written
+
+    def do_now(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What ``work`` returns, done at once in a transaction; None if another connection holds the lock."""
+
+        def within(connection: sqlite3.Connection) -> T:
+            with transaction(connection):
+                return work(connection)
+
+        return self._now_or_none(within, 1)
+
+    def _now_or_none(self, work: Callable[[sqlite3.Connection], T], writes: int) -> T | None:
         if self.trouble is not None:
-            return False
+            return None
         with self._lock:
             try:
                 if self._now is None:
                     self._now = self._connect(0.0)
                     self._now.execute("PRAGMA wal_autocheckpoint = 0")  # it would wait for the disk; see _run
-                _commit(self._now, writes)
+                done = work(self._now)
             except (sqlite3.Error, OSError) as error:
                 if not is_busy(error):
                     self.trouble = error
-                return False
-            if self._count(len(writes)):
+                return None
+            if self._count(writes):
                 self._enqueue(_Item(()))
-        return True
+        return done
 
     def write(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> None:
         """Queue writes for the thread; it calls ``then`` when they are on disk, or have failed."""

@@ -114,13 +114,24 @@ def test_a_providers_batch_output(store: Path, tmp_path: Path):
     assert replay.complete(ROWS[:4], accept=strict)[0].value is True
 
 
-def test_a_batch_answer_that_was_cut_off_stays_missing(store: Path, tmp_path: Path):
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "error", "SAFETY", "tool_calls", "whatever"])
+def test_a_batch_answer_that_is_not_whole_stays_missing(store: Path, tmp_path: Path, reason: str):
     with pytest.raises(ReplayMiss):
         LM(f"replay:{store}").complete(ROWS[:1])
     line = batch_line(exported(store)[0], "Half a sen")
-    line["response"]["body"]["choices"][0]["finish_reason"] = "length"  # type: ignore[index]
+    line["response"]["body"]["choices"][0]["finish_reason"] = reason  # type: ignore[index]
     done = import_answers(store, write(tmp_path / "output.jsonl", [line]))
     assert (done.answers, len(done.failed), len(exported(store))) == (0, 1, 1)
+
+
+def test_a_batch_answer_at_a_tool_that_was_offered(store: Path, tmp_path: Path):
+    replay = LM(f"replay:{store}", extra_body={"tools": [{"type": "function"}]})
+    with pytest.raises(ReplayMiss):
+        replay.complete(ROWS[:1])
+    line = batch_line(exported(store)[0], "True")
+    line["response"]["body"]["choices"][0]["finish_reason"] = "tool_calls"  # type: ignore[index]
+    assert import_answers(store, write(tmp_path / "output.jsonl", [line])).answers == 1
+    assert replay.complete(ROWS[:1])[0].text == "True"
 
 
 def test_answers_by_hand(store: Path, tmp_path: Path):

@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -159,7 +159,7 @@ def test_another_programs_database_is_refused(server: Server, lm: LM, tmp_path: 
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("version", "way"), [(99, "update tagframe"), (1, "tagframe 0.2 answers from it")])
+@pytest.mark.parametrize(("version", "way"), [(99, "update tagframe"), (2, "use the tagframe that made it")])
 def test_a_store_of_another_version_is_refused(lm: LM, tmp_path: Path, version: int, way: str):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as other:
@@ -323,3 +323,44 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE answers SET text = 'False' WHERE id = 3",
+        "UPDATE answers SET text = CAST(x'54ff' AS TEXT) WHERE id = 3",
+        "UPDATE answers SET request = (SELECT request FROM answers WHERE id = 4) || x'00' WHERE id = 3",
+        "UPDATE answers SET tokens_out = 'x' WHERE id = 3",
+        "UPDATE answers SET checksum = checksum + 1 WHERE id = 3",
+        "UPDATE sources SET recorded_by = 'a row of a pack'",
+    ],
+)
+def test_a_damaged_answer_is_none(server: Server, lm: LM, own_store: Path, damage: str):
+    server.answers = lambda request: request.prompt
+    lm.complete(ROWS)
+    open_store(own_store).close()
+    with closing(sqlite3.connect(own_store)) as file:
+        file.execute(damage)
+        file.commit()
+    asked = len(ROWS) if "sources" in damage else 1
+    said = pytest.warns(StoreWarning, match=f"has {asked} damaged answer")
+    with nullcontext() if "request" in damage else said:  # an answer under another key is none to be found
+        again = lm.complete(ROWS)
+    assert [completion.text for completion in again] == [f"row {i}" for i in range(len(ROWS))]
+    assert again.usage.sent == asked
+    assert lm.complete(ROWS).usage.stored == len(ROWS)  # and nothing more is said of it
+
+
+def test_a_damaged_answer_of_another_request(server: Server, lm: LM, own_store: Path):
+    """As where the pages of an index are damaged, so that a request leads to the answer of another."""
+    server.answers = lambda request: request.prompt
+    lm.complete(ROWS[:2])
+    open_store(own_store).close()
+    with closing(sqlite3.connect(own_store)) as file:
+        one, other = (row[0] for row in file.execute("SELECT request FROM answers ORDER BY id"))
+        file.execute("DELETE FROM answers WHERE request = ?", (other,))
+        file.execute("UPDATE answers SET request = ? WHERE request = ?", (other, one))
+        file.commit()
+    with pytest.warns(StoreWarning, match="1 damaged answer"):
+        assert [completion.text for completion in lm.complete(ROWS[:2])] == ["row 0", "row 1"]

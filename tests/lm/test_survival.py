@@ -351,11 +351,40 @@ def test_two_processes_on_one_store(server: Server, tmp_path: Path):
     with nursery(rows, server, store) as one, nursery(rows, server, store) as other:
         start(one), start(other)
     assert one.returncode == other.returncode == 0
+    assert server.count == rows  # none is asked by both
     with sqlite3.connect(store) as connection:
         assert connection.execute("SELECT count(*) FROM answers").fetchone() == (rows,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     assert LM("openai/test", api_base=server.url, store=store).complete(prompts(rows)).usage.stored == rows
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def test_two_processes_of_which_one_is_killed_again_and_again(server: Server, tmp_path: Path):
+    rows, kills, in_flight = 1500, 10, 8
+    server.answers = lambda request: (
+        Reply(finish_reason="error") if request.number % 10 == 0 else answer_of(request.prompt)
+    )
+    server.latency = 0.005
+    store = tmp_path / "store.db"
+    choose = random.Random(39)
+    with nursery(rows, server, store) as one, nursery(rows, server, store) as other:
+        children = [start(one), start(other)]
+        for _ in range(kills):
+            before = server.count
+            while server.count < before + 30:
+                assert one.poll() is None
+                time.sleep(0.001)
+            time.sleep(choose.uniform(0.0, 0.02))
+            which = choose.randrange(2)
+            os.kill(children[which], signal.SIGKILL)
+            children[which] = start((one, other)[which])
+    asked = Counter(request.prompt for request in server.requests if request.number % 10)
+    assert len(asked) == rows
+    assert sum(asked.values()) - rows <= kills * in_flight
+    completions = LM("openai/test", api_base=server.url, store=store).complete(prompts(rows))
+    assert [completion.text for completion in completions] == [answer_of(f"row {i}") for i in range(rows)]
+    assert completions.usage.stored == rows
 
 
 FORKED = """

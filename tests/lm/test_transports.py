@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import traceback
@@ -60,6 +61,14 @@ def test_logprobs(either: LM):
     assert (tokens[0].token, tokens[0].logprob, tokens[0].top[0]) == ("True", -0.1, ("True", -0.1))
 
 
+FIRST = {"index": 0, "message": {"role": "assistant", "content": "True"}, "finish_reason": "stop"}
+
+
+def a_choice(**changes: object) -> Reply:
+    """A response of one choice with something beside its answer, or instead of it."""
+    return Reply(changes={"choices": [FIRST | changes]})
+
+
 FAULTS = {
     "500": (error(500), errors.ServerFailed, 500),
     "503": (error(503), errors.ServerFailed, 503),
@@ -82,6 +91,25 @@ FAULTS = {
     "no choices": (Reply(changes={"choices": []}), errors.MalformedResponse, 200),
     "withheld": (Reply(None, finish_reason="content_filter"), errors.AnswerWithheld, 200),
     "withheld in the middle": (Reply("The film is", finish_reason="content_filter"), errors.AnswerWithheld, 200),
+    "only blanks": (Reply(" \n"), errors.MalformedResponse, 200),
+    "broken off": (Reply("The film is", finish_reason="error"), errors.ServerFailed, 200),
+    "no resources": (Reply("The", finish_reason="insufficient_system_resource"), errors.ServerFailed, 200),
+    "no network": (Reply("The film is", finish_reason="network_error"), errors.ServerFailed, 200),
+    "an end that nobody knows": (Reply("The film is", finish_reason="tired"), errors.ServerFailed, 200),
+    "a tool that was not offered": (Reply("The film is", finish_reason="tool_calls"), errors.ServerFailed, 200),
+    "safety": (Reply("The film is", finish_reason="SAFETY"), errors.AnswerWithheld, 200),
+    "safety behind a router": (a_choice(native_finish_reason="SAFETY"), errors.AnswerWithheld, 200),
+    "an error beside the answer": (Reply(changes={"error": {"code": 502, "message": "no"}}), errors.ServerFailed, 200),
+    "a refusal beside the answer": (
+        Reply(changes={"error": {"code": 401, "message": "wrong key sk-secret"}}),
+        errors.ServerFailed,
+        200,
+    ),
+    "an error in a word": (Reply(changes={"error": "overloaded"}), errors.ServerFailed, 200),
+    "a limit beside the answer": (Reply(changes={"error": {"code": 429}}), errors.RateLimited, 200),
+    "an error in the choice": (a_choice(error={"code": 502, "message": "no"}), errors.ServerFailed, 200),
+    "another choice": (a_choice(index=1), errors.MalformedResponse, 200),
+    "two first choices": (Reply(changes={"choices": [FIRST, FIRST]}), errors.MalformedResponse, 200),
 }
 
 
@@ -97,6 +125,45 @@ def test_a_fault(server: Server, either: LM, fault: str):
     assert server.count == 1
 
 
+def test_choices_are_told_apart_by_their_index(server: Server, either: LM):
+    second = FIRST | {"index": 1, "message": {"role": "assistant", "content": "False"}}
+    server.answers = lambda request: Reply(changes={"choices": [second, FIRST]})
+    assert either.complete([Prompt.of("a")])[0].text == "True"
+
+
+def test_the_end_at_a_tool_that_was_offered(server: Server, either: LM):
+    server.answers = lambda request: Reply(finish_reason="tool_calls")
+    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
+    assert either.with_body(tools=[tool]).complete([Prompt.of("a")])[0].text == "True"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "body", "kind"),
+    [
+        (
+            "anthropic/claude-3-5-sonnet-20240620",
+            {"content": [{"type": "text", "text": "The"}], "usage": {"input_tokens": 3, "output_tokens": 2}},
+            {"end_turn": None, "pause_turn": errors.ServerFailed, "model_context_window_exceeded": errors.AnswerCut},
+        ),
+        (
+            "ollama_chat/llama",
+            {"message": {"role": "assistant", "content": "The"}, "done": True},
+            {"stop": None, "load": errors.ServerFailed, "length": errors.AnswerCut},
+        ),
+    ],
+)
+def test_what_litellm_takes_for_an_end(server: Server, warm_litellm: None, model: str, body: dict, kind: dict):  # type: ignore[type-arg]
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "x"}
+    for reason, expected in kind.items():
+        told = json.dumps(head | body | {"stop_reason": reason, "done_reason": reason}).encode()
+        server.answers = lambda request, told=told: Reply(raw=told)  # type: ignore[misc]
+        url = server.url.removesuffix("/v1")
+        lm = LM(model, api_base=url, api_key="x", transport="litellm", retry=NEVER, store=None)
+        completion = lm.complete([Prompt.of("a")])[0]
+        assert type(completion.error) is (expected or type(None)), (reason, completion.error)
+
+
 @pytest.mark.parametrize(
     ("text", "unfinished"),
     [
@@ -107,8 +174,11 @@ def test_a_fault(server: Server, either: LM, fault: str):
         ("The answer is", False),
     ],
 )
-def test_an_answer_that_was_cut_off_is_none(server: Server, either: LM, text: str | None, unfinished: bool):
-    server.answers = lambda request: Reply(text, finish_reason="length")
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "model_length"])
+def test_an_answer_that_was_cut_off_is_none(
+    server: Server, either: LM, text: str | None, unfinished: bool, reason: str
+):
+    server.answers = lambda request: Reply(text, finish_reason=reason)
     reply = background.submit(either.transport.send(Prompt.of("a"), Parameters(), 120)).result()
     assert reply.truncated
     assert reply.unfinished == unfinished

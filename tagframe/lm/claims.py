@@ -1,0 +1,171 @@
+"""What each process that shares a store is asking now, so that no other asks it too.
+
+A claim is a row of the store: a process and the keys of the requests that it sends next. It holds for as long as its
+owner lives. On the same machine that is told by the process id and the time at which the process started; elsewhere,
+and where an owner hangs, by a count that the owner raises every few seconds: one that has not changed for
+:data:`LEASE` seconds of the observer's own clock is of an owner that is gone. No wall clock is compared.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tagframe.lm.writer import Writer
+
+BEAT = 5.0
+"""Seconds after which an owner says that it lives."""
+LEASE = 30.0
+"""Seconds after which an owner that has not said so is gone."""
+_KEY = 32
+
+
+@dataclass(eq=False)
+class Claim:
+    """Requests that this process has claimed, and not ended."""
+
+    id: int
+    left: set[bytes]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of the first requests of several.
+
+    Attributes:
+        claim: of those that nobody else had claimed; None where there is none.
+        elsewhere: for each, whether another process has claimed it.
+    """
+
+    claim: Claim | None
+    elsewhere: list[bool]
+
+
+class Claims:
+    """The claims in one store file."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._beats: dict[str, tuple[int, float]] = {}  # by owner, and since when it is this one
+
+    def take(self, keys: Iterable[bytes], source: int, most: int, ended: Iterable[Claim] = ()) -> Taken | None:
+        """Claim the first ``most`` of these requests that no other process has; ``ended`` claims are dropped.
+
+        None where another connection holds the lock now, or the store cannot be written.
+        """
+
+        def work(connection: sqlite3.Connection) -> Taken:
+            connection.executemany("DELETE FROM claims WHERE id = ?", [(claim.id,) for claim in ended])
+            others = self._living(connection, source, sweep=True)
+            chosen: dict[bytes, None] = {}
+            elsewhere = []
+            for key in keys:
+                if len(chosen) == most:
+                    break
+                elsewhere.append(key in others)
+                if key not in others:
+                    chosen[key] = None
+            if not chosen:
+                return Taken(None, elsewhere)
+            made = connection.execute(
+                "INSERT INTO claims (owner, beat, source, requests) VALUES (?, 0, ?, ?)",
+                (_owner(), source, b"".join(chosen)),
+            )
+            return Taken(Claim(made.lastrowid or 0, set(chosen)), elsewhere)
+
+        return self._writer.do_now(work)
+
+    def held(self, connection: sqlite3.Connection, source: int) -> set[bytes]:
+        """The requests that other processes have claimed which live."""
+        return self._living(connection, source, sweep=False)
+
+    def shrink(self, claim: Claim) -> None:
+        """Say that only what is left of a claim is still claimed: now, or soon."""
+        self._writer.write_now_or_soon(
+            [("UPDATE claims SET requests = ? WHERE id = ?", (b"".join(claim.left), claim.id))]
+        )
+
+    def drop(self, claims: Iterable[Claim]) -> None:
+        """Claim these no longer: now, or soon."""
+        if writes := [("DELETE FROM claims WHERE id = ?", (claim.id,)) for claim in claims]:
+            self._writer.write_now_or_soon(writes)
+
+    def beat(self) -> None:
+        """Say that this process lives, soon."""
+        self._writer.write([("UPDATE claims SET beat = beat + 1 WHERE owner = ?", (_owner(),))])
+
+    def _living(self, connection: sqlite3.Connection, source: int, sweep: bool) -> set[bytes]:
+        rows = connection.execute(
+            "SELECT id, owner, beat, source, requests FROM claims WHERE owner != ?", (_owner(),)
+        ).fetchall()
+        keys: set[bytes] = set()
+        for row, owner, beat, of, requests in rows:
+            if self._is_gone(owner, beat):
+                if sweep:
+                    connection.execute("DELETE FROM claims WHERE id = ?", (row,))
+            elif of == source:
+                keys.update(requests[start : start + _KEY] for start in range(0, len(requests), _KEY))
+        return keys
+
+    def _is_gone(self, owner: str, beat: int) -> bool:
+        host, _, rest = owner.partition("|")
+        pid, _, started = rest.partition("|")
+        if host == _HOST and pid.isdecimal() and not _lives(int(pid), started):
+            return True
+        now = time.monotonic()
+        if self._beats.get(owner, (None, 0.0))[0] != beat:
+            self._beats[owner] = (beat, now)
+        return now - self._beats[owner][1] > LEASE
+
+
+def _host() -> str:
+    """A name for where a process id means one process: this machine since it started, or this container."""
+    with suppress(OSError):
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    return f"{platform.node()} {sys.platform}".replace("|", " ")
+
+
+def _started(pid: int) -> str | None:
+    """When a process started, "" where this system does not say; None where there is no such process, or it has ended.
+
+    (A process that was killed, and that its parent has not waited for, is still listed: as a zombie.)
+    """
+    if Path("/proc/self/stat").exists():
+        try:
+            # The name of the process, in brackets, may hold anything.
+            state, *fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if state in "ZX" else fields[18]
+    if sys.platform != "win32":  # where signal 0 is a signal like any other
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except OSError:
+            return ""
+    return ""
+
+
+def _lives(pid: int, started: str) -> bool:
+    return _started(pid) == started.partition("|")[0]
+
+
+_HOST = _host()
+_owners: dict[int, str] = {}
+
+
+def _owner() -> str:
+    """This process; another after a fork."""
+    pid = os.getpid()
+    if pid not in _owners:
+        _owners[pid] = f"{_HOST}|{pid}|{_started(pid) or ''}|{uuid.uuid4().hex}"
+    return _owners[pid]
