@@ -238,7 +238,7 @@ def test_a_file_of_recorded_answers_is_read_again_once_it_was_changed(tmp_path: 
 def test_a_file_of_recorded_answers_that_is_none(tmp_path: Path):
     with pytest.raises(InvalidArgument, match=r"no file of recorded answers at .*nothing.jsonl"):
         LM(f"replay:{tmp_path / 'nothing.jsonl'}").complete(ROWS)
-    with pytest.raises(InvalidArgument, match=r"line 1 of .*requests.jsonl' is no answer"):
+    with pytest.raises(InvalidArgument, match=r"line 1 of .*requests.jsonl' is not an answer"):
         LM(f"replay:{write(tmp_path / 'requests.jsonl', [{'body': {}}])}").complete(ROWS)
     assert not (tmp_path / "nothing.jsonl").exists()
 
