@@ -13,7 +13,8 @@ from tagframe.corpus.identity import TableIdentity
 from tagframe.corpus.knowledge import Kept
 from tagframe.corpus.told import ToldKey, as_description
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told, key_fact
-from tagframe.errors import UnreadableFacts
+from tagframe.engines.base import check_regular
+from tagframe.errors import BROKEN, UnreadableFacts, UnreadableTable
 
 NAME = "tagframe.toml"
 """What the file is called that is read without being asked to."""
@@ -32,6 +33,7 @@ def facts_beside(source: Path) -> Kept | None:
     """
     path = (source if source.is_dir() else source.parent) / NAME
     try:
+        check_regular(path)
         plain, changed = tomllib.loads(path.read_bytes().decode("utf-8")), path.stat().st_mtime
         if unknown := sorted({*plain} - {"table", "column", "key"}):
             raise ValueError(f"there is {unknown[0]!r}, and it knows 'table', 'column' and 'key'")
@@ -43,7 +45,7 @@ def facts_beside(source: Path) -> Kept | None:
         return Kept(str(path), Told(facts), tables)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, UnreadableTable, *BROKEN) as error:
         raise UnreadableFacts(
             f"{path}, which says what is hidden of the data beside it, cannot be read: {error}. Nothing is opened, so "
             "that nothing hidden is shown; mend the file, or remove it"

@@ -7,6 +7,7 @@ texts take minutes), and nothing but a process has a memory of its own that can 
 from __future__ import annotations
 
 import atexit
+import datetime
 import io
 import os
 import pickle
@@ -45,6 +46,10 @@ Supply = Callable[..., protocol.Block]
 
 class Expired(Exception):
     """The statement passed its time, and its process was killed."""
+
+
+class Died(SQLFailed):
+    """The process died of what it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -169,13 +174,15 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
             raise Expired from error
         process.kill()
         process.wait()
-        raise SQLFailed(f"the process that ran the SQL died (exit status {process.returncode})") from error
+        raise Died(f"the process that ran the SQL died (exit status {process.returncode})") from error
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, texts, bytes and tuples: the process is not trusted with anything that could do something."""
+    """Reads numbers, texts, bytes, times and tuples: the process is not trusted with what could do something."""
 
     def find_class(self, module: str, name: str) -> Any:
+        if module == "datetime" and name in ("datetime", "date", "time", "timedelta"):
+            return getattr(datetime, name)
         raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
 
 
@@ -183,7 +190,7 @@ def plain(block: protocol.Block) -> Any:
     """What a worker pickled.
 
     Raises:
-        SQLFailed: it is more than numbers, texts, bytes, lists and tuples.
+        SQLFailed: it is more than numbers, texts, bytes, times, lists and tuples.
     """
     try:
         return _Plain(io.BytesIO(block)).load()
@@ -221,7 +228,7 @@ class Pool:
 
         Raises:
             Expired: it took longer.
-            SQLFailed: no process can be started, or it died.
+            SQLFailed: no process can be started, or it died (:class:`Died`).
         """
         with self._running:
             process = self._taken(kind, memory, copied)
@@ -299,6 +306,8 @@ def answered(
         (state, *said), parts = pool().run(
             kind, request, seconds=limits.seconds, memory=memory, supply=supply, copied=copied
         )
+    except Died as error:
+        raise SQLFailed(str(error)) from error
     except Expired:
         raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
     if state == protocol.ROWS:
