@@ -167,12 +167,17 @@ def write_new(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame to a Parquet file that is not there yet.
 
     Raises:
-        FileNotAllowed: there is a file, or a link, of that name: nothing is replaced, as it may be a source.
+        FileNotAllowed: there is a file, or a link, of that name: nothing is replaced, as it may be a source; or no file
+            of that name can be written.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except FileExistsError:
         raise FileNotAllowed(f"there is a file {path.name} already, and none is replaced: take another name") from None
+    except OSError as error:  # its own text has the folder's path, which is not the caller's to know
+        raise FileNotAllowed(
+            f"no file {path.name!r:.100} can be written: {error.strerror}; take another name"
+        ) from None
     try:
         with open(descriptor, "wb") as file:
             frame.to_parquet(file, index=False)
