@@ -126,36 +126,39 @@ class CSVEngine(_File):
     def _told(self) -> dict[str, Any]:
         return ast.literal_eval(self.told or "{}")  # type: ignore[no-any-return]
 
-    def _check_header(self, options: dict[str, Any]) -> None:
-        """Refuse a first row of too many columns, before pandas reads it."""
-        if len(options["sep"]) != 1:
+    def _check_width(self, options: dict[str, Any]) -> None:
+        """Refuse a file whose first row, or second one, has too many columns, before pandas makes them."""
+        delimiter = options["sep"]
+        if len(delimiter) != 1:
             return  # a regular expression, of its user's own
         written = {name: options[name] for name in ("quotechar", "quoting", "escapechar") if name in options}
+        left, delimiters = limits.CSV_FIRST_ROWS, 0
         with self.path.open(encoding=options["encoding"], errors="replace", newline="") as file:
-            left = limits.CSV_HEADER
 
             def lines() -> Iterator[str]:
-                nonlocal left
+                nonlocal left, delimiters
                 while line := file.readline(left + 1):
-                    left -= len(line)
+                    left, delimiters = left - len(line), delimiters + line.count(delimiter)
                     if left < 0:
                         raise UnreadableTable(
-                            f"{self.path} has a first row of more than {limits.CSV_HEADER:,} characters; a table of a "
-                            f"file has {limits.COLUMNS:,} columns at most. Check that the row names the columns and "
-                            "that its quotes are closed"
+                            f"the first two rows of {self.path} have more than {limits.CSV_FIRST_ROWS:,} characters, "
+                            f"and a table of a file has {limits.COLUMNS:,} columns at most: check that the first row "
+                            "names the columns, and that quotes are closed"
                         )
                     yield line
 
             try:
-                limits.check_columns(self.path, len(next(csv.reader(lines(), delimiter=options["sep"], **written), [])))
-            except csv.Error as error:
-                raise UnreadableTable(f"{self.path} has a first row that cannot be read as CSV: {error}") from error
+                rows = csv.reader(lines(), delimiter=delimiter, **written)
+                limits.check_names(self.path, next(rows, []))
+                limits.check_columns(self.path, len(next(rows, [])))
+            except csv.Error:  # of a long text in a cell it tells no columns
+                limits.check_columns(self.path, delimiters + 1)
 
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
         """How pandas has to read the file."""
         told = self._told
         found = {**csv_options(self.path, told.get("encoding"), told.pop("delimiter", None)), **told}
-        self._check_header(found)
+        self._check_width(found)
         if not dates or not any(name in told for name in _DATES):
             return {name: value for name, value in found.items() if name not in _DATES}
         if "parse_dates" not in told:
@@ -355,6 +358,8 @@ class ParquetEngine(_File):
             limits.check_columns(self.path, file.metadata.num_columns)
             cells = file.metadata.num_rows * file.metadata.num_columns
             size = self.path.stat().st_size
+            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+            self._check_bytes(sum(group.total_byte_size for group in groups), size)
             most = limits.allowed(limits.FREE_PARQUET_CELLS, limits.PARQUET_CELLS_A_BYTE, size)
             if cells > most:
                 raise UnreadableTable(
@@ -372,9 +377,21 @@ class ParquetEngine(_File):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         with self._file() as file:
+            metadata = file.metadata
+            plain = {field.name for field in file.schema_arrow if _is_text(field.type)}
+        texts = plain.intersection(_in_dictionaries(metadata))
+        size, read = self.path.stat().st_size, 0
+        with self._file(metadata=metadata, read_dictionary=sorted(texts)) as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
                 # To Parquet "a" is also the beginning of the name "a.b".
-                yield frame_chunk(from_arrow(batch.select(shape.columns)))
+                batch = batch.select(shape.columns)
+                for position, name in enumerate(shape.columns):
+                    if name in texts:
+                        column = batch.column(position)
+                        read += _bytes_of_texts(column)
+                        self._check_bytes(read, size)
+                        batch = batch.set_column(position, name, column.dictionary_decode())
+                yield frame_chunk(from_arrow(batch))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
@@ -389,8 +406,17 @@ class ParquetEngine(_File):
                 groups.append(len(groups))
             return from_arrow(file.read_row_groups(groups, columns=names).select(names).slice(0, limit))
 
+    def _check_bytes(self, read: int, size: int) -> None:
+        most = limits.allowed(limits.FREE_PARQUET_BYTES, limits.PARQUET_BYTES_A_BYTE, size)
+        if read > most:
+            raise UnreadableTable(
+                f"{self.path} has more than {most / 2**20:,.0f} MB without its compression, the most of a file of this "
+                "size: nearly all of its texts are alike. Leave them out, or have DuckDB read it: "
+                "open_corpus(…, engine='duckdb')"
+            )
+
     @contextmanager
-    def _file(self) -> Iterator[Any]:
+    def _file(self, **options: Any) -> Iterator[Any]:
         with parquet_errors(self.path):
             import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
@@ -404,7 +430,7 @@ class ParquetEngine(_File):
                     f"{limits.PARQUET_FOOTER / 2**20:,.0f} MB are the most: write it with fewer row groups or columns"
                 )
             try:
-                file = pq.ParquetFile(self.path, thrift_container_size_limit=_PARQUET_LISTED)
+                file = pq.ParquetFile(self.path, thrift_container_size_limit=_PARQUET_LISTED, **options)
             except OSError as error:
                 if "Exceeded size limit" not in str(error):
                     raise
@@ -414,6 +440,36 @@ class ParquetEngine(_File):
                 ) from error
             with file:
                 yield file
+
+
+_LITTLE = 1_000
+"""Bytes of a dictionary: those of a small one in 50,000 rows are fewer than other columns have."""
+
+
+def _in_dictionaries(metadata: Any) -> set[str]:
+    """The columns of a Parquet file of whose values each may be in it once, and in as many rows as there are."""
+    found = set()
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for position in range(group.num_columns):
+            column = group.column(position)
+            if column.physical_type == "BYTE_ARRAY" and column.total_uncompressed_size > _LITTLE:
+                found.add(column.path_in_schema)
+    return found
+
+
+def _is_text(type: Any) -> bool:
+    import pyarrow as pa
+
+    return any(test(type) for test in (pa.types.is_string, pa.types.is_large_string))
+
+
+def _bytes_of_texts(column: Any) -> int:
+    """How many bytes the texts of a column take, each as often as it is there."""
+    import pyarrow.compute as pc
+
+    found = pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py()
+    return int(found or 0)
 
 
 @contextmanager
@@ -466,7 +522,10 @@ class WorkbookEngine(_File):
 
     def shapes(self) -> list[TableShape]:
         """The sheets that have a header."""
-        frames = {name: sheet_frame(rows) for name, rows in workbook_rows(self.path).items()}
+        heads = workbook_rows(self.path)
+        for name, rows in heads.items():
+            limits.check_names(f"sheet {name!r} of {self.path}", rows[0] if rows else [])
+        frames = {name: sheet_frame(rows) for name, rows in heads.items()}
         return [
             TableShape(name, tuple(frame.columns), ("",) * frame.shape[1])
             for name, frame in frames.items()

@@ -1,15 +1,17 @@
 """What runs in a process of its own: reading workbooks, of which a small one may claim more than memory can hold.
 
 ``python-calamine`` holds every cell from the first row and column of a sheet to the last ones, so that two cells far
-apart take hundreds of gigabytes. It cannot be told to stop; the address space of a process is bounded instead, and the
-pool ends the process where it passes its time. Where the system bounds no process (Windows, macOS) time is what is
-left. It imports the standard library and ``python-calamine`` alone; :mod:`tagframe.engines.worker_program` runs it.
+apart take hundreds of gigabytes. It cannot be told to stop; the address space and the time of a process are bounded
+instead. Where the system bounds no address space (Windows, macOS) time is what is left. It imports the standard library
+and ``python-calamine`` alone; :mod:`tagframe.engines.worker_program` runs it.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import pickle
+import time
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -40,6 +42,7 @@ class Worker:
         """The names of the sheets, whose rows were sent as parts before, each a pickled list; or what went wrong."""
         try:
             bound("RLIMIT_AS", request["memory"])
+            bound("RLIMIT_CPU", math.ceil(time.process_time() + request["seconds"]))
             return protocol.ROWS, self._sent(request)
         except _TooLarge as error:
             return protocol.TOO_LARGE, str(error)
@@ -50,6 +53,7 @@ class Worker:
             self.is_spent = not isinstance(error, Exception)
             return protocol.FAILED, str(error)
         finally:
+            bound("RLIMIT_CPU", None)
             bound("RLIMIT_AS", None)
 
     def rest(self) -> None:
@@ -61,6 +65,8 @@ class Worker:
 
         workbook = self._opened(request)
         names = [one.name for one in workbook.sheets_metadata if one.typ == SheetTypeEnum.WorkSheet]
+        if len(names) > request["sheets"]:
+            raise _TooLarge(f"it has {len(names):,} sheets, and {request['sheets']:,} are the most")
         cells = size = 0
         sent = []
         for name in names if request["sheet"] is None else [request["sheet"]]:

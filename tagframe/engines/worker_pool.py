@@ -49,7 +49,11 @@ class Expired(Exception):
 
 
 class Died(SQLFailed):
-    """The process died of what it was asked for."""
+    """The process died of what it was asked for; ``status`` is its exit status."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,8 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
             raise Expired from error
         process.kill()
         process.wait()
-        raise Died(f"the process that ran the SQL died (exit status {process.returncode})") from error
+        status = process.returncode
+        raise Died(f"the process that ran the SQL died (exit status {status})", status) from error
 
 
 class _Plain(pickle.Unpickler):

@@ -142,7 +142,10 @@ class RetrievalIndex:
     def _refresh(self, corpus: Corpus, kind: str, state: str) -> None:
         """Take what an earlier state of the corpus has in common with this one."""
         for before in self._facts.older_arrays():
-            arrays = refreshed(self, before, corpus, kind)
+            try:
+                arrays = refreshed(self, before, corpus, kind)
+            except (LookupError, ValueError):  # somebody wrote other states into the catalogue
+                continue
             if arrays is not None:
                 self._facts.put_arrays(_NAME, state, arrays)
                 del self.__dict__["links"]  # those that follow from the arrays take their place
