@@ -463,7 +463,7 @@ class SQLFailed(TagframeError, RuntimeError):
     """A permitted statement did not run, or passed its limits."""
 
 
-BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What a library may end in that reads a file which is not as such files are: one such file never stops the others."""
 
 

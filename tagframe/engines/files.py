@@ -377,17 +377,20 @@ class ParquetEngine(_File):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         with self._file() as file:
-            metadata = file.metadata
-            plain = {field.name for field in file.schema_arrow if _is_text(field.type)}
-        texts = plain.intersection(_in_dictionaries(metadata))
+            texts = _in_dictionaries(file.metadata)
+            if not texts:
+                for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
+                    # To Parquet "a" is also the beginning of the name "a.b".
+                    yield frame_chunk(from_arrow(batch.select(shape.columns)))
+                return
+            texts &= {field.name for field in file.schema_arrow if _is_text(field.type)}
         size, read = self.path.stat().st_size, 0
-        with self._file(metadata=metadata, read_dictionary=sorted(texts)) as file:
+        with self._file(read_dictionary=sorted(texts)) as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
-                # To Parquet "a" is also the beginning of the name "a.b".
                 batch = batch.select(shape.columns)
                 for position, name in enumerate(shape.columns):
-                    if name in texts:
-                        column = batch.column(position)
+                    column = batch.column(position)
+                    if name in texts and hasattr(column, "dictionary"):
                         read += _bytes_of_texts(column)
                         self._check_bytes(read, size)
                         batch = batch.set_column(position, name, column.dictionary_decode())
@@ -442,20 +445,16 @@ class ParquetEngine(_File):
                 yield file
 
 
-_LITTLE = 1_000
-"""Bytes of a dictionary: those of a small one in 50,000 rows are fewer than other columns have."""
-
-
 def _in_dictionaries(metadata: Any) -> set[str]:
-    """The columns of a Parquet file of whose values each may be in it once, and in as many rows as there are."""
-    found = set()
+    """The columns of a Parquet file whose texts may be too large: all of them may be one, which is in the file once."""
+    most: Counter[str] = Counter()
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for position in range(group.num_columns):
             column = group.column(position)
-            if column.physical_type == "BYTE_ARRAY" and column.total_uncompressed_size > _LITTLE:
-                found.add(column.path_in_schema)
-    return found
+            if column.physical_type == "BYTE_ARRAY":
+                most[column.path_in_schema] += group.num_rows * column.total_uncompressed_size
+    return {name for name, size in most.items() if size > limits.FREE_PARQUET_BYTES}
 
 
 def _is_text(type: Any) -> bool:

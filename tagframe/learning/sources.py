@@ -98,7 +98,7 @@ def _of_file(path: Path, dialect: str) -> Iterator[Run]:
         yield from _READ.get(path.suffix.lower(), _of_sql)(_text_of(path), dialect)
     except InvalidArgument as error:
         raise InvalidArgument(f"{path.name}: {error}") from error
-    except (OSError, SyntaxError, *BROKEN) as error:
+    except (OSError, SyntaxError, MemoryError, *BROKEN) as error:
         raise InvalidArgument(f"{path.name} cannot be read: {error}") from error
 
 
