@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import csv
 import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tagframe.corpus import Corpus
+from tagframe.engines.file_limits import check_columns
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound
 from tagframe.learning.texts import statements_in
 
@@ -99,7 +102,7 @@ def _of_file(path: Path, dialect: str) -> Iterator[Run]:
     except InvalidArgument as error:
         raise InvalidArgument(f"{path.name}: {error}") from error
     except (OSError, SyntaxError, MemoryError, *BROKEN) as error:
-        raise InvalidArgument(f"{path.name} cannot be read: {error}") from error
+        raise InvalidArgument(f"{path.name} cannot be read: {str(error) or type(error).__name__}") from error
 
 
 def _text_of(path: Path) -> str:
@@ -116,6 +119,9 @@ def _of_sql(text: str, dialect: str) -> Iterator[Run]:
 
 
 def _of_csv(text: str, dialect: str) -> Iterator[Run]:
+    with suppress(csv.Error):
+        for row in islice(csv.reader(io.StringIO(text)), 2):
+            check_columns("it", len(row))
     return _of_frame(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False), dialect)
 
 
