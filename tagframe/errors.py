@@ -468,6 +468,10 @@ class SQLFailed(TagframeError, RuntimeError):
     """A permitted statement did not run, or exceeded its limits."""
 
 
+BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What a library may end in that reads a file which is not as such files are: one such file never stops the others."""
+
+
 _SCHEMES = re.compile(
     r"\W*(jdbc:)?(postgres|mysql|maria|mssql|sqlserver|oracle|cockroach|redshift|snowflake|odbc)\w*[^\w.\s]",
     re.IGNORECASE,

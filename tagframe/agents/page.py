@@ -240,7 +240,7 @@ class _Keys:
                 (self._corpus.profile(str(asked[f"{side}_table"])), [str(one) for one in asked[f"{side}_columns"]])
                 for side in ("left", "right")
             )
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidArgument(
                 'expected {"say": "accept", "forbid" or "forget", "left_table": …, "left_columns": […], …}'
             ) from error

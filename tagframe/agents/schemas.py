@@ -95,7 +95,7 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
         )
     try:
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgument(f"the arguments of {tool.__name__} must be one JSON object: {error}") from error
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
         raise InvalidArgument(f"the arguments of {tool.__name__} must be one JSON object; got {given!r:.100}")

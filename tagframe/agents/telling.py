@@ -162,12 +162,17 @@ def write_new(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame to a new Parquet file.
 
     Raises:
-        FileNotAllowed: a file or link with that name exists; it is not replaced, as it may be a source.
+        FileNotAllowed: a file or link with that name exists; it is not replaced, as it may be a source. Or no file with
+            that name can be written.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except FileExistsError:
         raise FileNotAllowed(f"the file {path.name} exists already and is not replaced: use another name") from None
+    except OSError as error:  # its own text has the folder's path, which is not the caller's to know
+        raise FileNotAllowed(
+            f"the file {path.name!r:.100} cannot be written: {error.strerror}; use another name"
+        ) from None
     try:
         with open(descriptor, "wb") as file:
             frame.to_parquet(file, index=False)

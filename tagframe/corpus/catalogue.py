@@ -32,6 +32,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
     Hashes,
     ReadSketch,
+    checked_text,
     columns_text,
     digest_of,
     keys_texts,
@@ -140,12 +141,12 @@ class Catalogue:
                 text = same.setdefault(row["columns"], row["columns"])
                 tables[row["source"]][row["table_name"]] = profile_of(row, text, read or self.sketch)
                 if row["sha256"] is not None:
-                    seen[row["source"]][row["table_name"]] = row["sha256"]
+                    seen[row["source"]][row["table_name"]] = checked_text(row["sha256"])
             sources = {
                 row["key"]: IndexedSource(
-                    key=row["key"],
-                    kind=row["kind"],
-                    stamp=None if row["sha256"] is None else Stamp(row["size"], row["mtime_ns"], row["sha256"]),
+                    key=checked_text(row["key"]),
+                    kind=checked_text(row["kind"]),
+                    stamp=None if row["sha256"] is None else _stamp(row),
                     tables=tables.get(row["key"], {}),
                     seen=seen.get(row["key"], {}),
                 )
@@ -155,13 +156,14 @@ class Catalogue:
             raise UnreadableCatalogue(
                 f"the catalogue {self.path} is damaged: it does not have the tables that were written to it"
             )
-        root, ids = meta.get("root"), meta.get("ids")
-        return Contents(
-            self._root(root, meta.get("root_from_here")),
-            None if ids is None else tuple(ids),
-            sources,
-            _told(meta),
-        )
+        ids = meta.get("ids")
+        try:
+            root = self._root(meta.get("root"), meta.get("root_from_here"))
+            if ids is not None:
+                ids = tuple(map(checked_text, ids))
+        except _DAMAGE as error:
+            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged where it has its root: {error}") from error
+        return Contents(root, ids, sources, _told(meta))
 
     def salvage(self) -> Told | None:
         """The facts that users told, from a catalogue of any version, or one that is damaged elsewhere.
@@ -249,7 +251,7 @@ class Catalogue:
         """
         with self._open() as db:
             rows = db.execute("SELECT position, hashes FROM sketches WHERE digest = ?", [digest]).fetchall()
-        return {position: np.frombuffer(hashes, dtype="<u8").astype(np.uint64) for position, hashes in rows}
+            return {position: np.frombuffer(hashes, dtype="<u8").astype(np.uint64) for position, hashes in rows}
 
     def vectors(self, embedder: str, after: int = 0) -> tuple[list[str], npt.NDArray[np.float32], int]:
         """The stored documents of an embedder, their vectors, shape (n, d), and the number to continue after.
@@ -422,6 +424,13 @@ class Catalogue:
 
 _DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """The errors of reading a damaged file."""
+
+
+def _stamp(row: sqlite3.Row) -> Stamp:
+    size, mtime_ns = row["size"], row["mtime_ns"]
+    if not isinstance(size, int) or not isinstance(mtime_ns, int):
+        raise TypeError(f"{size!r:.100} and {mtime_ns!r:.100} are no size and no time")
+    return Stamp(size, mtime_ns, checked_text(row["sha256"]))
 
 
 def _told(meta: Mapping[str, Any]) -> Told:

@@ -17,16 +17,24 @@ import pandas as pd
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.told import as_description
+from tagframe.corpus.told import LONGEST, as_description
 from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
-from tagframe.errors import InvalidArgument, SourceNotFound, counted
+from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
 
 T = TypeVar("T")
 
 _FOLDER = "database_description"
 _OF_BIRD = ("original_column_name", "column_name", "column_description", "value_description")
 _LISTED = 10
+
+LARGEST = 16 * 2**20
+"""Bytes of a file of descriptions: those of ten thousand tables."""
+ALIASED = 100_000
+"""What aliases and merges may add to a file of YAML: texts, lists and mappings. A few lines may stand for billions."""
+_DEEPEST = 100
+_BEGUN = 20 * LONGEST
+"""Characters that a description is made of; the others are not looked at."""
 
 
 class Said(NamedTuple):
@@ -79,8 +87,12 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
     if not isinstance(given, str | Path):
         raise InvalidArgument(f"descriptions are in a frame, a file or a folder; got {given!r}")
     path = Path(given).expanduser()
-    if not path.exists():
-        raise SourceNotFound(f"there is no file or folder {str(given)!r} of descriptions")
+    try:
+        is_there = path.exists()
+    except OSError:  # a name that is too long to be one
+        is_there = False
+    if not is_there:
+        raise SourceNotFound(f"there is no file or folder {str(given)[:500]!r} of descriptions")
     files = [path]
     if path.is_dir():
         inside = [(one, one.relative_to(path).parts) for one in sorted(path.rglob("*")) if one.suffix.lower() in _READ]
@@ -94,18 +106,29 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
             if file.suffix.lower() not in _READ:
                 raise InvalidArgument(f"descriptions are read from {', '.join(_READ)} files, not from {file}")
             said += _READ[file.suffix.lower()](file)
-        except (InvalidArgument, OSError) as error:
+        except (InvalidArgument, OSError, *BROKEN) as error:
+            named = (
+                error
+                if isinstance(error, InvalidArgument | OSError)
+                else InvalidArgument(f"{file} cannot be read: {type(error).__name__}: {error}")
+            )
             if file == path:
-                raise
-            unread.append(str(error))
+                raise named from error
+            unread.append(str(named))
     if not files or len(unread) == len(files):
         raise InvalidArgument(
             unread[0] if unread else f"descriptions are read from {', '.join(_READ)} files; there is none in {path}"
         )
-    return _with_blocks(said, path) if any(_DOC.search(one.text) for one in said) else said, unread
+    return _with_blocks(said, path, unread) if any(_DOC.search(one.text) for one in said) else said, unread
 
 
 def _text(path: Path) -> str:
+    if not path.is_file():
+        raise InvalidArgument(f"{path} is no regular file but a pipe, a socket, a device or a folder")
+    if path.stat().st_size > LARGEST:
+        raise InvalidArgument(
+            f"{path} has more than {LARGEST / 2**20:.0f} MB, the most of a file of descriptions: split it"
+        )
     data = path.read_bytes()
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
@@ -151,7 +174,7 @@ def _plain(value: Any) -> str:
     return "" if pd.api.types.is_scalar(value) and pd.isna(value) else str(value).strip()
 
 
-_BLOCK = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
+_BLOCK = re.compile(r"\{%-?\s*(?:docs\s+(?P<name>\w+)|enddocs)\s*-?%\}")
 _DOC = re.compile(r"""\{\{\s*doc\((?:\s*['"]\w+['"]\s*,)?\s*['"](\w+)['"]\s*\)\s*\}\}""")
 
 
@@ -159,9 +182,12 @@ def _of_dbt(path: Path) -> Iterator[Said]:
     """The models, seeds, snapshots and sources of dbt."""
     import yaml  # type: ignore[import-untyped]  # the hub's client brings it along
 
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = _text(path)
     try:
-        plain = yaml.safe_load(_text(path))
-    except (yaml.YAMLError, RecursionError) as error:
+        _check_yaml(yaml.parse(text, Loader=loader))
+        plain = yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, *BROKEN) as error:  # PyYAML's own for a day such as 2001-99-99, or !!int x
         raise InvalidArgument(f"{path} cannot be read as YAML: {error}") from error
     if not isinstance(plain, Mapping):
         return
@@ -175,6 +201,41 @@ def _of_dbt(path: Path) -> Iterator[Said]:
             for column in (*_entries(model.get("columns")), *_entries(version.get("columns"))):
                 if "name" in column:
                     yield Said(name, str(column["name"]), _told(column), schema)
+
+
+def _check_yaml(events: Iterable[Any]) -> None:
+    """Refuse YAML that is nested too deep, or that grows where its aliases are put in.
+
+    Raises:
+        ValueError: it is such.
+    """
+    sizes: dict[str, int] = {}  # of what an alias may stand for, all that it holds counted
+    open_now: list[tuple[str | None, int]] = []  # anchors of what is not closed yet, and its size before
+    size = added = 0
+    for event in events:
+        kind, anchor = type(event).__name__, getattr(event, "anchor", None)
+        if kind == "AliasEvent":
+            if anchor in dict(open_now):
+                raise ValueError(f"the alias *{anchor} stands in what it stands for")
+            stands_for = sizes.get(str(anchor), 1)
+            size, added = size + stands_for, added + stands_for
+            if added > ALIASED:
+                raise ValueError(
+                    f"its aliases stand for more than {ALIASED:,} values: write them out, or split the file"
+                )
+        elif kind in ("SequenceStartEvent", "MappingStartEvent"):
+            open_now.append((anchor, size))
+            size += 1
+            if len(open_now) > _DEEPEST:
+                raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        elif kind in ("SequenceEndEvent", "MappingEndEvent"):
+            anchor, before = open_now.pop()
+            if anchor is not None:
+                sizes[anchor] = size - before
+        elif kind == "ScalarEvent":
+            size += 1
+            if anchor is not None:
+                sizes[anchor] = 1
 
 
 def _name(one: Mapping[str, Any]) -> str:
@@ -192,14 +253,32 @@ def _entries(given: Any) -> list[Mapping[str, Any]]:
     return [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
 
 
-def _with_blocks(said: Sequence[Said], path: Path) -> list[Said]:
-    """The descriptions with their documentation blocks filled in; these may be anywhere in the project of a path."""
+def _with_blocks(said: Sequence[Said], path: Path, unread: list[str]) -> list[Said]:
+    """The descriptions with their documentation blocks filled in; these may be anywhere in the project of a path.
+
+    Errors of files that cannot be read are appended to ``unread``.
+    """
     here = path if path.is_dir() else path.parent
     roots = (one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file())
-    texts = map(_text, sorted(next(roots, here).rglob("*.md")))
-    blocks = {name: block.strip() for text in texts for name, block in _BLOCK.findall(text)}
+    blocks: dict[str, str] = {}
+    for file in sorted(next(roots, here).rglob("*.md")):
+        try:
+            blocks.update(_blocks(_text(file)))
+        except (InvalidArgument, OSError) as error:
+            unread.append(str(error))
     put = partial(_DOC.sub, lambda found: blocks.get(found[1], ""))
-    return [Said(table, column, put(text), within) for table, column, text, within in said]
+    return [Said(table, column, put(text[:_BEGUN]), within) for table, column, text, within in said]
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Each block and its name; one that is not closed is none."""
+    name, start = None, 0
+    for mark in _BLOCK.finditer(text):
+        if mark["name"] is None and name is not None:
+            yield name, text[start : mark.start()].strip()[:_BEGUN]
+            name = None
+        elif mark["name"] is not None and name is None:
+            name, start = mark["name"], mark.end()
 
 
 _READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {

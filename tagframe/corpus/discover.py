@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
-from tagframe.engines.base import Engine
+from tagframe.engines.base import Engine, check_regular
 from tagframe.engines.folder_bounds import Bounds
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
 from tagframe.errors import (
@@ -69,7 +69,8 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         return [SourceFile(ASKED, "", pattern_engine(str(path), follow_links=follow_links))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
-    if path.is_file():
+    if not path.is_dir():
+        check_regular(path)
         found = engine_of(path, look_inside=True, csv=csv)
         if found is None:
             raise UnreadableTable(

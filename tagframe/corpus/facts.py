@@ -13,7 +13,7 @@ from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
+from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class FactStore:
             return None
         try:
             fact = read(found)
-        except (ValueError, TypeError, KeyError, IndexError) as error:
+        except BROKEN as error:
             warn(
                 f"{kind} of {name} are computed again: they are damaged in the catalogue ({error})",
                 CatalogueWarning,

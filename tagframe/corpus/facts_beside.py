@@ -13,7 +13,8 @@ from tagframe.corpus.identity import TableIdentity
 from tagframe.corpus.knowledge import Kept
 from tagframe.corpus.told import ToldKey, as_description
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told, key_fact
-from tagframe.errors import UnreadableFacts
+from tagframe.engines.base import check_regular
+from tagframe.errors import BROKEN, UnreadableFacts, UnreadableTable
 
 NAME = "tagframe.toml"
 """The name of the file that is read automatically."""
@@ -33,6 +34,7 @@ def facts_beside(source: Path) -> Kept | None:
     """
     path = (source if source.is_dir() else source.parent) / NAME
     try:
+        check_regular(path)
         plain, changed = tomllib.loads(path.read_bytes().decode("utf-8")), path.stat().st_mtime
         if unknown := sorted({*plain} - {"table", "column", "key"}):
             raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column' and 'key'")
@@ -44,7 +46,7 @@ def facts_beside(source: Path) -> Kept | None:
         return Kept(str(path), Told(facts), tables)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, UnreadableTable, *BROKEN) as error:
         raise UnreadableFacts(
             f"{path}, which says which columns of the data beside it are hidden, cannot be read: {error}. The data is "
             "not opened, so that nothing hidden is shown; repair the file, or remove it"

@@ -10,7 +10,8 @@ from typing import TypeVar
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import named_profile, of_source
-from tagframe.errors import ServerGone, SourceNotFound, UnreadableTable
+from tagframe.engines.base import check_regular
+from tagframe.errors import BROKEN, ServerGone, SourceNotFound, UnreadableTable
 
 T = TypeVar("T")
 
@@ -28,10 +29,12 @@ def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, Ind
             if old is not None and old.stamp is not None and file.engine.fingerprint(old.stamp) == old.stamp:
                 sources[file.key] = old
                 continue
+            if file.engine.path is not None and not file.engine.path.is_dir():
+                check_regular(file.engine.path)
             shapes = file.engine.shapes()
         except (ServerGone, SourceNotFound):
             raise
-        except (UnreadableTable, OSError):
+        except (UnreadableTable, OSError, *BROKEN):
             continue
         is_new = True
         tables = {shape.name: of_source(named_profile(file.database, shape), shape) for shape in shapes}

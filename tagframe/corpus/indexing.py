@@ -14,7 +14,7 @@ from tagframe.corpus.estimates import estimated_profile, of_source
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.engines.base import TableShape, TableStatistics
-from tagframe.errors import ServerGone, SourceNotFound, UnreadableTable
+from tagframe.errors import BROKEN, TagframeError, UnreadableTable
 from tagframe.progress import shown
 
 
@@ -54,10 +54,10 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
         except UnreadableTable as error:
             result.problems.append(error)
             continue
-        except (ServerGone, SourceNotFound):
+        except TagframeError:
             raise  # without the server, nothing is known
-        except OSError as error:
-            result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
+        except (OSError, *BROKEN) as error:
+            result.problems.append(_unread(file.engine.identity, error))
             continue
         states = {shape.name: shape.state or seen.sha256 for shape in shapes} if seen else {}
         # Tables of a source that gives a state for each, and tables finished by a killed process.
@@ -75,8 +75,11 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
             source = result.sources[file.key]
             try:
                 profile = of_source(_profile(file, shape, statistics), shape)
-            except UnreadableTable as error:
-                result.problems.append(error)
+            except BROKEN as error:
+                if isinstance(error, TagframeError) and not isinstance(error, UnreadableTable):
+                    raise
+                named = f"{shape.name} of {file.engine.identity}"
+                result.problems.append(error if isinstance(error, UnreadableTable) else _unread(named, error))
                 result.sources[file.key] = replace(source, stamp=None)
                 continue
             tables[file.key][shape.name] = profile
@@ -85,6 +88,13 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
         kept.flush()  # if a server goes away, nothing is lost
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
     return result
+
+
+def _unread(what: str, error: Exception) -> UnreadableTable:
+    kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+    found = UnreadableTable(f"{what} cannot be read: {kind}{error}")
+    found.__cause__ = error
+    return found
 
 
 Known = TableStatistics | UnreadableTable | None

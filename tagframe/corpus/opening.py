@@ -38,8 +38,10 @@ from tagframe.errors import (
     CatalogueWarning,
     EmptyCorpus,
     InvalidArgument,
+    SourceNotFound,
     UnreadableTable,
     UnreadableTableWarning,
+    shown_path,
     warn,
 )
 
@@ -148,7 +150,11 @@ def open_corpus(
             kept = cache_named(server.kind, named.encode(), FactsFile.of_source(server.identity))
         return _open_files(None, files, kept.load(), kept, progress, first_look)
     path = Path(source).expanduser()
-    if path.is_file() and is_catalogue(path):
+    try:
+        is_ours = path.is_file() and is_catalogue(path)
+    except OSError as error:
+        raise SourceNotFound(f"there is no file or folder {shown_path(source)}: {error.strerror}") from error
+    if is_ours:
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told)

@@ -256,6 +256,12 @@ def _count_values(values: Values) -> tuple[Distinct, npt.NDArray[Any], int]:
         counts = values.value_counts(sort=False, dropna=True)
         numbers = counts.to_numpy(dtype=np.int64)
         return counts.index.tolist(), numbers, rows - int(numbers.sum())
+    if isinstance(values, pd.Series) and isinstance(values.dtype, pd.CategoricalDtype):
+        # One long text may be in all rows: it is looked at once.
+        codes = values.cat.codes[values.notna()]
+        counts = codes.value_counts(sort=False)
+        numbers = counts.to_numpy(dtype=np.int64)
+        return values.cat.categories[counts.index].tolist(), numbers, rows - int(numbers.sum())
     cells = values.tolist() if isinstance(values, pd.Series) else values
     try:
         counter = Counter(cells)

@@ -61,9 +61,13 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
         profiles = list(_from_statements(schema, database or "schema", dialect))
     elif isinstance(schema, str | os.PathLike):
         path = Path(schema).expanduser()
-        if not path.is_file():
+        if not _is_file(path):
             raise SourceNotFound(f"there is no file {shown_path(path)}, and the text is not a CREATE TABLE statement")
-        profiles = list(_from_statements(path.read_text(encoding="utf-8"), database or path.stem, dialect))
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgument(f"{path} cannot be read as statements in UTF-8: {error}") from error
+        profiles = list(_from_statements(text, database or path.stem, dialect))
     else:
         raise InvalidArgument(
             f"a schema is CREATE TABLE statements, a file of them, or columns by table; got a {type(schema).__name__}"
@@ -71,6 +75,13 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
     if not profiles:
         raise EmptyCorpus("there is no table in the schema")
     return profiles
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long to be one
+        return False
 
 
 def _from_columns(name: str, columns: Sequence[str] | Mapping[str, str], database: str) -> TableProfile:
@@ -98,12 +109,18 @@ def declared_profile(
 
 def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[TableProfile]:
     import sqlglot
-    from sqlglot import exp
 
     try:
-        statements = sqlglot.parse(text, dialect=dialect)
+        yield from _from_parsed(sqlglot.parse(text, dialect=dialect), database)
     except sqlglot.errors.SqlglotError as error:
         raise InvalidArgument(f"the schema does not parse: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise InvalidArgument("the schema does not parse: a part of it is nested too deep") from error
+
+
+def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProfile]:
+    from sqlglot import exp
+
     created = [one.this for one in statements if isinstance(one, exp.Create) and isinstance(one.this, exp.Schema)]
     primary = {_folded(schema.this, database): _primary(schema) for schema in created}
     added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
+from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 Hashes = npt.NDArray[np.uint64]
 ReadSketch = Callable[[str], Mapping[int, Hashes]]
@@ -146,13 +146,19 @@ class StoredColumns:
         """
         try:
             return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
-        except (ValueError, TypeError) as error:
+        except BROKEN as error:
             raise UnreadableCatalogue(
                 f"the catalogue is damaged at the columns of {self.table} ({error}); delete it and index again"
             ) from error
 
     def _column(self, position: int, given: list[Any]) -> ColumnProfile:
         name, family, declared, rows, nulls, distinct, low, high, samples, description, sketch = given
+        if family not in _FAMILIES or not isinstance(samples, list):
+            raise ValueError(f"{family!r:.100} is no family of types, or {samples!r:.100} no samples")
+        for text in (name, declared, description, *(() if low is None or high is None else (low, high)), *samples):
+            checked_text(text)
+        for number in (rows, nulls, distinct):
+            checked_count(number)
         return ColumnProfile(
             name,
             position,
@@ -183,6 +189,7 @@ class _OfColumn:
         return self.table.hashes(self.position)
 
 
+_FAMILIES = frozenset(get_args(TypeFamily))
 _NONE = np.zeros(0, dtype=np.uint64)
 _COMPLETE, _SAMPLED = 1, 2
 """The kinds of a sketch in the catalogue; 0 for the smallest hashes of all values."""
@@ -190,6 +197,28 @@ _COMPLETE, _SAMPLED = 1, 2
 
 def _number(held: Mapping[int, Hashes]) -> int:
     return sum(map(len, held.values())) + 1
+
+
+def checked_text(value: Any) -> str:
+    """What a catalogue has as text.
+
+    Raises:
+        TypeError: it is none: somebody else wrote it.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.100} is no text")
+    return value
+
+
+def checked_count(value: Any) -> int | None:
+    """What a catalogue has as a number of rows or values, or None.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise TypeError(f"{value!r:.100} is no count")
+    return value
 
 
 def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProfile:
@@ -201,29 +230,32 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         read: for the sketches.
     """
     return TableProfile.of_stored(
-        StoredColumns(f"{row['database']}.{row['name']}", text, row["digest"], read),
+        StoredColumns(f"{row['database']}.{row['name']}", checked_text(text), checked_text(row["digest"]), read),
         id=f"{row['database']}.{row['name']}",
-        database=row["database"],
-        name=row["name"],
-        rows=row["rows"],
+        database=checked_text(row["database"]),
+        name=checked_text(row["name"]),
+        rows=checked_count(row["rows"]),
         primary_key=_names(row["primary_key"]),
         foreign_keys=_references(row["foreign_keys"]),
-        description=row["description"],
+        description=checked_text(row["description"]),
         estimated=bool(row["estimated"]),
-        shape=row["shape"],
+        shape=checked_text(row["shape"]),
     )
 
 
 # Thousands of tables share a few of these texts; most have the same one.
 @lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
+    return tuple(map(checked_text, json.loads(text)))
 
 
 @lru_cache(maxsize=4096)
 def _references(text: str) -> tuple[ForeignKey, ...]:
     return tuple(
-        ForeignKey(tuple(own), other, tuple(others), database) for own, other, others, database in json.loads(text)
+        ForeignKey(
+            tuple(map(checked_text, own)), checked_text(other), tuple(map(checked_text, others)), checked_text(database)
+        )
+        for own, other, others, database in json.loads(text)
     )
 
 

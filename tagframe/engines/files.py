@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import codecs
 import csv
+import os
 import re
 import warnings
 from collections import Counter
@@ -17,9 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tagframe.engines import file_limits as limits
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.rows_only import RowsOnly
+from tagframe.engines.workbooks import workbook_rows
 from tagframe.errors import InvalidArgument, NumbersAsTextWarning, TagframeError, UnreadableTable, did_you_mean, warn
 
 CSV_OPTIONS = frozenset(
@@ -36,6 +39,11 @@ _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
 _BLOCK = 2**20
+_PARQUET_END = 8
+"""Bytes at the end of a Parquet file: the size of its footer, and a mark."""
+_PARQUET_MARKS = (b"PAR1", b"PARE")
+_PARQUET_LISTED = 3 * limits.COLUMNS
+"""Columns, groups of them and row groups in a footer: reading stops there, with an error."""
 PADDED = re.compile(r"\s*[+-]?0[0-9]")
 _MAYBE_PADDED = re.compile(rb"(?:^|[,;\t|\"\n\r ])[+-]?0[0-9]")
 _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
@@ -118,10 +126,39 @@ class CSVEngine(_File):
     def _told(self) -> dict[str, Any]:
         return ast.literal_eval(self.told or "{}")  # type: ignore[no-any-return]
 
+    def _check_width(self, options: dict[str, Any]) -> None:
+        """Refuse a file whose first row, or second one, has too many columns, before pandas makes them."""
+        delimiter = options["sep"]
+        if len(delimiter) != 1:
+            return  # a regular expression, of its user's own
+        written = {name: options[name] for name in ("quotechar", "quoting", "escapechar") if name in options}
+        left, delimiters = limits.CSV_FIRST_ROWS, 0
+        with self.path.open(encoding=options["encoding"], errors="replace", newline="") as file:
+
+            def lines() -> Iterator[str]:
+                nonlocal left, delimiters
+                while line := file.readline(left + 1):
+                    left, delimiters = left - len(line), delimiters + line.count(delimiter)
+                    if left < 0:
+                        raise UnreadableTable(
+                            f"the first two rows of {self.path} have more than {limits.CSV_FIRST_ROWS:,} characters, "
+                            f"and a table of a file has {limits.COLUMNS:,} columns at most: check that the first row "
+                            "names the columns, and that quotes are closed"
+                        )
+                    yield line
+
+            try:
+                rows = csv.reader(lines(), delimiter=delimiter, **written)
+                limits.check_names(self.path, next(rows, []))
+                limits.check_columns(self.path, len(next(rows, [])))
+            except csv.Error:  # of a long text in a cell it tells no columns
+                limits.check_columns(self.path, delimiters + 1)
+
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
         """How pandas has to read the file."""
         told = self._told
         found = {**csv_options(self.path, told.get("encoding"), told.pop("delimiter", None)), **told}
+        self._check_width(found)
         if not dates or not any(name in told for name in _DATES):
             return {name: value for name, value in found.items() if name not in _DATES}
         if "parse_dates" not in told:
@@ -134,8 +171,10 @@ class CSVEngine(_File):
     def _notice_commas(self, rows: pd.DataFrame) -> None:
         """Say which columns of text are numbers that are written with decimal commas."""
         for name in rows.columns:
+            if not isinstance(rows[name].dtype, pd.StringDtype):
+                continue
             cells = rows[name].dropna().head(_SNIFFED_ROWS)
-            if len(cells) == 0 or not isinstance(cells.dtype, pd.StringDtype):
+            if len(cells) == 0:
                 continue
             if all(map(_DECIMAL_COMMA.fullmatch, cells)) and not all(map(_THOUSANDS_COMMA.fullmatch, cells)):
                 warn(
@@ -282,6 +321,17 @@ def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
 
 
+def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
+    """Rows of a sheet as a frame; the first one has the names of its columns."""
+    from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # what read_excel gives its rows to
+
+    if not rows:
+        return pd.DataFrame()
+    # As objects, so that text in cells stays text: '00501' is no number.
+    frame = TextParser(rows, header=0, dtype=object, skip_blank_lines=False).read()
+    return plain_dtypes(frame.convert_dtypes())
+
+
 def comment_of(field: Any) -> str:
     """The comment on a field of an Arrow schema, as Delta, Iceberg and BigQuery write it, or nothing."""
     noted = field.metadata or {}
@@ -305,6 +355,17 @@ class ParquetEngine(_File):
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
         with self._file() as file:
+            limits.check_columns(self.path, file.metadata.num_columns)
+            cells = file.metadata.num_rows * file.metadata.num_columns
+            size = self.path.stat().st_size
+            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+            self._check_bytes(sum(group.total_byte_size for group in groups), size)
+            most = limits.allowed(limits.FREE_PARQUET_CELLS, limits.PARQUET_CELLS_A_BYTE, size)
+            if cells > most:
+                raise UnreadableTable(
+                    f"{self.path} has {cells:,} cells, and a file of this size has {most:,} at most: nearly all are "
+                    "alike. Leave out columns of one value, or have DuckDB read it: open_corpus(…, engine='duckdb')"
+                )
             fields = [field for field in file.schema_arrow if not _INDEX_LEVEL.match(field.name)]
             names = [field.name for field in fields]
             twice = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -316,9 +377,24 @@ class ParquetEngine(_File):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         with self._file() as file:
+            texts = _in_dictionaries(file.metadata)
+            if not texts:
+                for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
+                    # To Parquet "a" is also the beginning of the name "a.b".
+                    yield frame_chunk(from_arrow(batch.select(shape.columns)))
+                return
+            texts &= {field.name for field in file.schema_arrow if _is_text(field.type)}
+        size, read = self.path.stat().st_size, 0
+        with self._file(read_dictionary=sorted(texts)) as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
-                # To Parquet "a" is also the beginning of the name "a.b".
-                yield frame_chunk(from_arrow(batch.select(shape.columns)))
+                batch = batch.select(shape.columns)
+                for position, name in enumerate(shape.columns):
+                    column = batch.column(position)
+                    if name in texts and hasattr(column, "dictionary"):
+                        read += _bytes_of_texts(column)
+                        self._check_bytes(read, size)
+                        batch = batch.set_column(position, name, column.dictionary_decode())
+                yield frame_chunk(from_arrow(batch))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
@@ -333,13 +409,66 @@ class ParquetEngine(_File):
                 groups.append(len(groups))
             return from_arrow(file.read_row_groups(groups, columns=names).select(names).slice(0, limit))
 
+    def _check_bytes(self, read: int, size: int) -> None:
+        most = limits.allowed(limits.FREE_PARQUET_BYTES, limits.PARQUET_BYTES_A_BYTE, size)
+        if read > most:
+            raise UnreadableTable(
+                f"{self.path} has more than {most / 2**20:,.0f} MB without its compression, the most of a file of this "
+                "size: nearly all of its texts are alike. Leave them out, or have DuckDB read it: "
+                "open_corpus(…, engine='duckdb')"
+            )
+
     @contextmanager
-    def _file(self) -> Iterator[Any]:
+    def _file(self, **options: Any) -> Iterator[Any]:
         with parquet_errors(self.path):
             import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-            with pq.ParquetFile(self.path) as file:
+            with self.path.open("rb") as opened:
+                opened.seek(max(opened.seek(0, os.SEEK_END) - _PARQUET_END, 0))
+                end = opened.read(_PARQUET_END)
+            footer = int.from_bytes(end[:4], "little") if end[4:] in _PARQUET_MARKS else 0
+            if footer > limits.PARQUET_FOOTER:
+                raise UnreadableTable(
+                    f"{self.path} says {footer / 2**20:,.0f} MB of its columns and row groups, and "
+                    f"{limits.PARQUET_FOOTER / 2**20:,.0f} MB are the most: write it with fewer row groups or columns"
+                )
+            try:
+                file = pq.ParquetFile(self.path, thrift_container_size_limit=_PARQUET_LISTED, **options)
+            except OSError as error:
+                if "Exceeded size limit" not in str(error):
+                    raise
+                raise UnreadableTable(
+                    f"{self.path} has more than {_PARQUET_LISTED:,} columns or row groups; a table of a file has "
+                    f"{limits.COLUMNS:,} columns at most: write it with fewer of them"
+                ) from error
+            with file:
                 yield file
+
+
+def _in_dictionaries(metadata: Any) -> set[str]:
+    """The columns of a Parquet file whose texts may be too large: all of them may be one, which is in the file once."""
+    most: Counter[str] = Counter()
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for position in range(group.num_columns):
+            column = group.column(position)
+            if column.physical_type == "BYTE_ARRAY":
+                most[column.path_in_schema] += group.num_rows * column.total_uncompressed_size
+    return {name for name, size in most.items() if size > limits.FREE_PARQUET_BYTES}
+
+
+def _is_text(type: Any) -> bool:
+    import pyarrow as pa
+
+    return any(test(type) for test in (pa.types.is_string, pa.types.is_large_string))
+
+
+def _bytes_of_texts(column: Any) -> int:
+    """How many bytes the texts of a column take, each as often as it is there."""
+    import pyarrow.compute as pc
+
+    found = pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py()
+    return int(found or 0)
 
 
 @contextmanager
@@ -392,35 +521,25 @@ class WorkbookEngine(_File):
 
     def shapes(self) -> list[TableShape]:
         """The sheets that have a header."""
+        heads = workbook_rows(self.path)
+        for name, rows in heads.items():
+            limits.check_names(f"sheet {name!r} of {self.path}", rows[0] if rows else [])
+        frames = {name: sheet_frame(rows) for name, rows in heads.items()}
         return [
             TableShape(name, tuple(frame.columns), ("",) * frame.shape[1])
-            for name, frame in self._sheets(None).items()
+            for name, frame in frames.items()
             if frame.shape[1]
         ]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a sheet, at once: a sheet has at most 1,048,576."""
-        yield frame_chunk(self._sheets(shape.name)[shape.name])
+        yield frame_chunk(self._sheet(shape.name))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of a sheet, in its order."""
-        frame = self._sheets(table)[table]
+        frame = self._sheet(table)
         frame = frame if columns is None else frame[list(columns)]
         return frame if limit is None else frame.head(limit)
 
-    def _sheets(self, sheet: str | None) -> dict[str, pd.DataFrame]:
-        try:
-            frames = pd.read_excel(
-                # As objects, so that text in cells stays text: '00501' is no number.
-                self.path,
-                sheet_name=None if sheet is None else [sheet],
-                engine="calamine",
-                dtype=object,
-            )
-        except ImportError as error:
-            raise UnreadableTable(
-                f"{self.path} is a workbook; reading it needs python-calamine: pip install 'tagframe[excel]'"
-            ) from error
-        except Exception as error:  # calamine has exceptions of its own for files that are damaged or encrypted
-            raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error
-        return {str(name): plain_dtypes(frame.convert_dtypes()) for name, frame in frames.items()}
+    def _sheet(self, name: str) -> pd.DataFrame:
+        return sheet_frame(workbook_rows(self.path, name)[name])

@@ -7,6 +7,7 @@ texts take minutes), and only a process has memory of its own that can be limite
 from __future__ import annotations
 
 import atexit
+import datetime
 import io
 import os
 import pickle
@@ -45,6 +46,14 @@ Supply = Callable[..., protocol.Block]
 
 class Expired(Exception):
     """The statement exceeded its time, and its process was killed."""
+
+
+class Died(SQLFailed):
+    """The process died of what it was asked for; ``status`` is its exit status."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -170,13 +179,16 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
             raise Expired from error
         process.kill()
         process.wait()
-        raise SQLFailed(f"the process that ran the SQL died (exit status {process.returncode})") from error
+        status = process.returncode
+        raise Died(f"the process that ran the SQL died (exit status {status})", status) from error
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, texts, bytes and tuples: anything else from the process is not trusted."""
+    """Reads numbers, texts, bytes, times and tuples: anything else from the process is not trusted."""
 
     def find_class(self, module: str, name: str) -> Any:
+        if module == "datetime" and name in ("datetime", "date", "time", "timedelta"):
+            return getattr(datetime, name)
         raise pickle.UnpicklingError(f"{module}.{name} is not a plain value")
 
 
@@ -184,7 +196,7 @@ def plain(block: protocol.Block) -> Any:
     """What a worker pickled.
 
     Raises:
-        SQLFailed: it has more than numbers, texts, bytes, lists and tuples.
+        SQLFailed: it has more than numbers, texts, bytes, times, lists and tuples.
     """
     try:
         return _Plain(io.BytesIO(block)).load()
@@ -222,7 +234,7 @@ class Pool:
 
         Raises:
             Expired: it took longer.
-            SQLFailed: no process can be started, or it died.
+            SQLFailed: no process can be started, or it died (:class:`Died`).
         """
         with self._running:
             process = self._taken(kind, memory, copied)
@@ -300,6 +312,8 @@ def answered(
         (state, *said), parts = pool().run(
             kind, request, seconds=limits.seconds, memory=memory, supply=supply, copied=copied
         )
+    except Died as error:
+        raise SQLFailed(str(error)) from error
     except Expired:
         raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
     if state == protocol.ROWS:

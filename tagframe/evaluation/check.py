@@ -153,7 +153,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
             for id, table in read["tables"].items()
         }
         return {"tables": tables, "keys": {key: dict(held) for key, held in read["keys"].items()}}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgument(f"{path} was not written by `tagframe check`: {error!r}") from error
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+from sqlglot.errors import SqlglotError
 
 from tagframe.answer import automatic, exec_sql
 from tagframe.corpus import Corpus
@@ -24,6 +25,10 @@ from tagframe.progress import shown
 from tagframe.retrieval import retrieve_tables
 
 _MEANS = {"precision": "P", "recall": "R", "complete": "CR", "exact": "exact", "joins": "joins", "right": "EX"}
+
+
+_NAME = re.compile(r"""(?:"[^"]*"|`[^`]*`|\[[^\]]*\]|[^\s,;|"`[])+""")
+"""A table's name, with quotes where it has a blank."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def evaluate(
     Args:
         corpus: to search.
         questions: a frame, or a CSV file, with ``question`` and ``sql`` or ``tables`` (names, separated by commas or
-            spaces); ``sql`` takes precedence over ``tables``.
+            spaces, in quotes if they contain one); ``sql`` takes precedence over ``tables``.
         k: how many tables are retrieved.
         answers: whether the configured model also answers each question. The rows of its answer are compared with those
             of the SQL as in Spider's test suite: rows in any order, unless the SQL orders them, and columns in any
@@ -128,7 +133,7 @@ def _judged(
                 judged["right"] = match(ours, theirs, "spider", ordered=is_ordered(sql))
     except UnreadStatement as error:
         judged["problem"] = f"not compared: {error}"
-    except TagframeError as error:
+    except (TagframeError, SqlglotError, RecursionError) as error:
         judged["problem"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         judged["right"] = False if answers and judged["found"] else None
     return judged
@@ -138,7 +143,10 @@ def _of_tables(text: str, names: Names) -> Statement:
     """The named tables, as a statement that reads them."""
     from sqlglot import exp
 
-    given = [exp.to_table(name) for name in re.split(r"[\s,;|]+", text.strip()) if name]
+    try:
+        given = [exp.to_table(name, dialect="sqlite") for name in _NAME.findall(text)]
+    except SqlglotError as error:
+        raise UnreadStatement(f"{text[:200]!r} names no tables: {str(error).splitlines()[0]}") from error
     if not given:
         raise UnreadStatement("neither SQL nor tables are given")
     return Statement(tuple(sorted(set(names.tables(given).values()))))

@@ -126,6 +126,13 @@ def read_statement(
     Raises:
         UnreadStatement: it cannot be parsed, selects nothing, or names tables that are not there.
     """
+    try:
+        return _statement(sql, names, dialects, database, cells)
+    except RecursionError as error:
+        raise UnreadStatement("it is nested too deep") from error
+
+
+def _statement(sql: str, names: Names, dialects: Sequence[str], database: str, cells: bool) -> Statement:
     tree, dialect = _parsed(sql, dialects)
     query = tree if isinstance(tree, exp.Query) else tree.find(exp.Query)
     if query is None:

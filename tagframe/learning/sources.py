@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
+import csv
 import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.errors import InvalidArgument, SourceNotFound
+from tagframe.engines.file_limits import check_columns
+from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound
 from tagframe.learning.texts import statements_in
 
 LOG = "pg_stat_statements"
@@ -98,11 +101,13 @@ def _of_file(path: Path, dialect: str) -> Iterator[Run]:
         yield from _READ.get(path.suffix.lower(), _of_sql)(_text_of(path), dialect)
     except InvalidArgument as error:
         raise InvalidArgument(f"{path.name}: {error}") from error
-    except (OSError, ValueError, SyntaxError, RecursionError) as error:
-        raise InvalidArgument(f"{path.name} cannot be read: {error}") from error
+    except (OSError, SyntaxError, MemoryError, *BROKEN) as error:
+        raise InvalidArgument(f"{path.name} cannot be read: {str(error) or type(error).__name__}") from error
 
 
 def _text_of(path: Path) -> str:
+    if not path.is_file():
+        raise InvalidArgument("it is no regular file but a pipe, a socket, a device or a folder")
     data = path.read_bytes()
     with suppress(UnicodeDecodeError):
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
@@ -114,6 +119,9 @@ def _of_sql(text: str, dialect: str) -> Iterator[Run]:
 
 
 def _of_csv(text: str, dialect: str) -> Iterator[Run]:
+    with suppress(csv.Error):
+        for row in islice(csv.reader(io.StringIO(text)), 2):
+            check_columns("it", len(row))
     return _of_frame(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False), dialect)
 
 
@@ -152,15 +160,19 @@ def _of_code(text: str, dialect: str) -> Iterator[Run]:
 
 
 def _of_notebook(text: str, dialect: str) -> Iterator[Run]:
-    for cell in json.loads(text)["cells"]:
+    notebook = json.loads(text)
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise InvalidArgument("it is no notebook: an object with a list of 'cells'")
+    for cell in cells:
         code = "".join(cell["source"])
         if cell["cell_type"] != "code":
             continue
         magic = _MAGIC.match(code)
         try:
             yield from _of_code(code, dialect) if magic is None else _of_sql(magic[1], dialect)
-        except SyntaxError as error:
-            yield Run(code, unread=f"it is a cell that cannot be read: {error.msg}")
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            yield Run(code, unread=f"it is a cell that cannot be read: {getattr(error, 'msg', error)}")
 
 
 _READ: Mapping[str, Callable[[str, str], Iterator[Run]]] = {

@@ -143,7 +143,10 @@ class RetrievalIndex:
     def _refresh(self, corpus: Corpus, kind: str, state: str) -> None:
         """Reuse the index of an earlier state of the corpus as far as nothing has changed."""
         for before in self._facts.older_arrays():
-            arrays = refreshed(self, before, corpus, kind)
+            try:
+                arrays = refreshed(self, before, corpus, kind)
+            except (LookupError, ValueError):  # somebody wrote other states into the catalogue
+                continue
             if arrays is not None:
                 self._facts.put_arrays(_NAME, state, arrays)
                 del self.__dict__["links"]  # links from the arrays replace them

@@ -1,0 +1,216 @@
+"""Each file of ``hostile_files.py`` in a folder with good ones: it is named, and nothing else is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.descriptions import ALIASED, Said, descriptions_in
+from tagframe.engines import file_limits as limits
+from tagframe.engines.workbooks import workbook_rows
+from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
+from tagframe.evaluation import check
+from tests.corpus import hostile_files as hostile
+
+pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")
+if not hasattr(os, "mkfifo"):
+    pytest.skip("this system has no pipes in folders", allow_module_level=True)
+
+EVERYDAY = [
+    *("tables/far.xlsx", "tables/far_corner.xlsx", "tables/columns_20k.tsv", "tables/pipe.csv", "tables/digits.csv"),
+    *("tables/footer.parquet", "descriptions/merges.yml", "descriptions/day.yml", "descriptions/open_blocks.md"),
+    *("statements/list.ipynb", "statements/minuses.sql", "statements/deep.json"),
+]
+MOST_MEMORY = 1024
+"""Megabytes."""
+
+
+def became(names: list[str], folder: Path) -> list[dict]:
+    """What became of each, opened by one process of its own, which is ended where it never ends."""
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        hostile.write(name, folder / name)
+    command = [sys.executable, "-m", "tests.corpus.hostile_files", "--open", str(folder), *names]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "names", [EVERYDAY, pytest.param([*hostile.HOSTILE], marks=pytest.mark.slow)], ids=["everyday", "all"]
+)
+def test_a_hostile_file_is_named_and_loses_nothing_else(names: list[str], tmp_path: Path):
+    found = became(names, tmp_path)
+    assert [one["name"] for one in found] == names, "it died"
+    assert [one for one in found if "raw" in one or one["lost"]] == []
+    unnamed = [one["name"] for one in found if not any(Path(one["name"]).name in said for said in one["said"])]
+    assert [name for name in unnamed if name not in hostile.HARMLESS and not name.startswith("statements/")] == []
+    assert [one["name"] for one in found if not one["said"] and one["name"] not in hostile.HARMLESS] == []
+    assert max(one["memory"] for one in found) < MOST_MEMORY
+
+
+def test_there_are_enough_of_them():
+    assert len(hostile.HOSTILE) >= 60
+    assert set(hostile.HOSTILE) >= {*EVERYDAY, *hostile.HARMLESS}
+
+
+# --- what is large, or far apart, and is read
+
+
+@pytest.mark.parametrize(
+    ("cells", "rows", "columns"),
+    [(("A1", "Z30000"), 30_000, 26), (("C4",), 4, 3), (("A1", "XA2"), 2, 625), (("A1", "A900000"), 900_000, 1)],
+)
+def test_cells_far_apart_are_read_where_all_between_fit(
+    tmp_path: Path, cells: tuple[str, ...], rows: int, columns: int
+):
+    hostile.workbook(hostile.cells(*cells))(tmp_path / "far.xlsx")
+    found = workbook_rows(tmp_path / "far.xlsx", "s1")["s1"]
+    assert (len(found), {len(row) for row in found}) == (rows, {columns})
+    assert found[-1][-1 if len(cells) == 1 or columns == 1 else columns - 1] == 1
+
+
+def test_a_workbook_of_more_cells_is_read_where_its_file_is_as_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    hostile.workbook(hostile.grid(300, 100))(tmp_path / "dense.xlsx")
+    size = (tmp_path / "dense.xlsx").stat().st_size
+    monkeypatch.setattr(limits, "FREE_WORKBOOK_CELLS", 29_999)
+    with pytest.raises(UnreadableTable, match=r"goes to row 300 and column 100, .* 29,999 cells at most.*Ctrl\+End"):
+        workbook_rows(tmp_path / "dense.xlsx", "s1")
+    monkeypatch.setattr(limits, "WORKBOOK_CELLS_A_BYTE", 30_000 / size)
+    assert len(workbook_rows(tmp_path / "dense.xlsx", "s1")["s1"]) == 300
+
+
+def test_sheets_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    hostile.workbook(*[hostile.cells("A1")] * 3)(tmp_path / "sheets.xlsx")
+    assert list(workbook_rows(tmp_path / "sheets.xlsx")) == ["s1", "s2", "s3"]
+    monkeypatch.setattr(limits, "WORKBOOK_SHEETS", 2)
+    with pytest.raises(UnreadableTable, match="it has 3 sheets, and 2 are the most"):
+        workbook_rows(tmp_path / "sheets.xlsx")
+
+
+def test_a_table_of_the_most_columns_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "COLUMNS", 50)
+    for columns in (50, 51):
+        frame = pd.DataFrame([[1] * columns], columns=[f"c{number}" for number in range(columns)])
+        frame.to_csv(tmp_path / f"c{columns}.csv", index=False)
+        frame.to_parquet(tmp_path / f"p{columns}.parquet")
+    with pytest.warns(UserWarning, match="51 columns; a table of a file has 50 at most"):
+        corpus = tf.open_corpus(tmp_path, progress=False)
+    assert {corpus.profile(id).name for id in corpus.ids} == {"c50", "p50"}
+    assert len(corpus.problems) == 2
+
+
+def test_texts_with_many_commas_are_no_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "COLUMNS", 50)
+    (tmp_path / "said.csv").write_text(f'who,what\nAda,"{"well, " * 200}"\nBo,"{"so, " * 200}"\n')
+    corpus = tf.open_corpus(tmp_path / "said.csv", progress=False)
+    assert len(corpus["said"]) == 2
+
+
+def test_a_file_that_the_folder_cannot_read_is_looked_at_again(tmp_path: Path):
+    (tmp_path / "good.csv").write_text("a\n1\n")
+    hostile.workbook(hostile.cells("A1", hostile.FAR))(tmp_path / "far.xlsx")
+    with pytest.warns(UserWarning, match=r"far\.xlsx"):
+        tf.open_corpus(tmp_path, progress=False)
+    with pytest.warns(UserWarning, match=r"far\.xlsx"):
+        assert len(tf.open_corpus(tmp_path, progress=False).problems) == 1
+    hostile.workbook(hostile.cells("A1", "B2"))(tmp_path / "far.xlsx")
+    assert len(tf.open_corpus(tmp_path, progress=False).ids) == 2
+
+
+@pytest.mark.parametrize("open_it", [tf.open_corpus, lambda path: tf.open_corpus(path.parent, first_look=True)])
+def test_a_pipe_is_no_source(tmp_path: Path, open_it):
+    os.mkfifo(tmp_path / "pipe.csv")
+    found: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            open_it(tmp_path / "pipe.csv")
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert [type(error) for error in found] == [UnreadableTable]
+    assert "no regular file" in str(found[0])
+
+
+# --- descriptions
+
+
+def test_aliases_and_merges_that_people_write_are_read(tmp_path: Path):
+    (tmp_path / "models.yml").write_text(
+        "common: &common\n  - {name: id, description: its number}\n"
+        "base: &base {description: what was sold}\n"
+        "models:\n" + "".join(f"  - {{name: t{number}, <<: *base, columns: *common}}\n" for number in range(500))
+    )
+    said, unread = descriptions_in(tmp_path / "models.yml")
+    assert (len(said), unread) == (1000, [])
+    assert said[:2] == [Said("t0", "", "what was sold"), Said("t0", "id", "its number")]
+
+
+def test_aliases_are_counted_with_all_that_they_stand_for(tmp_path: Path):
+    lists = f"a: &a [{', '.join('x' * 99)}]\n"
+    for times, is_read in ((ALIASED // 101, True), (ALIASED // 100 + 1, False)):
+        (tmp_path / "some.yml").write_text(f"{lists}b: [{', '.join(['*a'] * times)}]\nmodels: []\n")
+        if is_read:
+            descriptions_in(tmp_path / "some.yml")
+        else:
+            with pytest.raises(InvalidArgument, match="its aliases stand for more than 100,000 values"):
+                descriptions_in(tmp_path / "some.yml")
+
+
+def test_blocks_are_found_as_before(tmp_path: Path):
+    (tmp_path / "docs.md").write_text(
+        "{% docs open %} {% docs one %}first{% enddocs %} {% enddocs %} {%- docs two -%}\n second\n{%- enddocs -%}"
+        " {% docs z"
+    )
+    (tmp_path / "models.yml").write_text(
+        "models:\n"
+        + "".join(f"  - {{name: t, description: \"{{{{ doc('{one}') }}}}\"}}\n" for one in ("open", "two", "one"))
+    )
+    said, _ = descriptions_in(tmp_path)
+    assert [one.text for one in said] == ["{% docs one %}first", "second", ""]
+
+
+# --- JSON, names, SQL
+
+
+def test_a_baseline_nested_deep_is_none(tmp_path: Path):
+    (tmp_path / "then.json").write_text("[" * 100_000)
+    corpus = tf.open_corpus({"a": pd.DataFrame({"b": [1]})})
+    with pytest.raises(InvalidArgument, match="is no file"):
+        check(corpus, tmp_path / "then.json")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, f"{'x' * 300}.csv"])
+def test_a_name_that_is_too_long_is_that_of_no_file(tmp_path: Path, name: str):
+    for call in (tf.open_corpus, lambda path: tf.open_corpus(schema=path)):
+        with pytest.raises(SourceNotFound, match="there is no file"):
+            call(tmp_path / name)
+    with pytest.raises(SourceNotFound, match="of descriptions"):
+        descriptions_in(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CREATE TABLE t (a INT CHECK (a > " + "- " * 40_000 + "1))", "CREATE TABLE t (a INT DEFAULT " + "(" * 40_000],
+)
+def test_a_schema_nested_deep_is_refused(tmp_path: Path, text: str):
+    (tmp_path / "schema.sql").write_text(text)
+    for schema in (text, tmp_path / "schema.sql"):
+        with pytest.raises(InvalidArgument, match="the schema does not parse"):
+            tf.open_corpus(schema=schema)
+    (tmp_path / "schema.sql").write_bytes(b"CREATE TABLE t (a INT) -- \xff")
+    with pytest.raises(InvalidArgument, match="cannot be read as statements in UTF-8"):
+        tf.open_corpus(schema=tmp_path / "schema.sql")
