@@ -338,10 +338,10 @@ def test_bad_arguments_cost_nothing():
         "names none of the right frame": ("{review} is kind", {}),
         "names none of the left one": ("{note} is kind", {}),
         "names a column of each": ("they go together", {}),
-        "how is one of": (CLAIM, {"how": "cross"}),
-        "plan is 'auto'": (CLAIM, {"plan": "labels"}),
+        "how must be one of": (CLAIM, {"how": "cross"}),
+        "plan must be 'auto'": (CLAIM, {"plan": "labels"}),
         "recall is a share": (CLAIM, {"recall": 90}),
-        "on_error is one of": (CLAIM, {"on_error": "ignore"}),
+        "on_error must be one of": (CLAIM, {"on_error": "ignore"}),
         "already has a column 'place_error'": (CLAIM, {"suffix": "_place", "on_error": "keep"}),
     }
     for reason, (claim, options) in refused.items():
