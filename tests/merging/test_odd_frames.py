@@ -295,5 +295,5 @@ def test_what_a_caller_passes_is_taken_or_named():
     plan = tf.join_plan(frames, keys=["a.x = b.y"])
     assert [str(step) for step in plan.steps] == ["frames.a.x = frames.b.y"]
     for keys in ("a.x = b.y", [5], 7):
-        with pytest.raises(InvalidArgument, match=r"keys= is a list of key pairs, as in"):
+        with pytest.raises(InvalidArgument, match=r"keys= must be a list of key pairs, such as"):
             tf.join_plan(frames, keys=keys)

@@ -340,7 +340,7 @@ def test_bad_arguments_cost_nothing():
         "names a column of each": ("they go together", {}),
         "how must be one of": (CLAIM, {"how": "cross"}),
         "plan must be 'auto'": (CLAIM, {"plan": "labels"}),
-        "recall is a share": (CLAIM, {"recall": 90}),
+        "recall must be a share": (CLAIM, {"recall": 90}),
         "on_error must be one of": (CLAIM, {"on_error": "ignore"}),
         "already has a column 'place_error'": (CLAIM, {"suffix": "_place", "on_error": "keep"}),
     }

@@ -227,7 +227,7 @@ def test_other_answers_are_rejected(text):
 @pytest.mark.parametrize("rows_per_call", [0, -1, 2.5, "many", True])
 def test_rows_per_call_is_checked_before_anything_is_spent(rows_per_call):
     lm = Scripted(faithful)
-    with pytest.raises(InvalidArgument, match="rows_per_call is a whole number"):
+    with pytest.raises(InvalidArgument, match="rows_per_call must be a whole number"):
         sem_filter(pd.DataFrame({"n": [1]}), "{n}", lm=lm, rows_per_call=rows_per_call)
     assert lm.asked == []
 

@@ -100,7 +100,7 @@ def test_bad_columns(titles):
         titles.tag.sem_search("titel", "food", K=1)
     with pytest.raises(InvalidArgument, match="2 columns are called 'title'"):
         titles.set_axis(["title", "title"], axis=1).tag.sem_search("title", "food", K=1)
-    with pytest.raises(InvalidArgument, match="both frames have a column 'title'; tell them apart"):
+    with pytest.raises(InvalidArgument, match="both frames have a column 'title'; rename them"):
         titles.tag.sem_sim_join(titles, "title", "title", 1)
     with pytest.raises(InvalidArgument, match="already has a column '_scores'"):
         titles.rename(columns={"n": "_scores"}).tag.sem_sim_join(pd.Series(["a"], name="s"), "title", "s", 1)
