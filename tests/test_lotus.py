@@ -158,7 +158,7 @@ def test_bad_arguments_of_lotus_operators():
         frame.tag.sem_cluster_by("title", 2)
     with pytest.raises(InvalidArgument, match="already has a column 'cluster_id'"):
         frame.assign(cluster_id=1).tag.sem_cluster_by("title", 1)
-    with pytest.raises(InvalidArgument, match="partition_fn is a function"):
+    with pytest.raises(InvalidArgument, match="partition_fn must be a function"):
         frame.tag.sem_partition_by([0, 1])
 
 

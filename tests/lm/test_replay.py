@@ -181,7 +181,7 @@ def test_a_rejected_answer_asks_for_its_repair(store: Path, tmp_path: Path):
         ('{"custom_id": "row-1", "answer": "True"}', "line 2"),
         ('{"custom_id": "aabb", "answer": "True"}', "not one that was exported"),
         ('{"messages": [{"role": "user"}], "answer": "True"}', "role"),
-        ('{"messages": [], "answer": 1}', "'answer' is a text"),
+        ('{"messages": [], "answer": 1}', "'answer' must be a text"),
         ('{"custom_id": "aabb"}', "neither 'answer' nor 'response'"),
     ],
 )
@@ -227,7 +227,7 @@ def test_a_file_of_recorded_answers_is_read_again_once_it_was_changed(tmp_path: 
 def test_a_file_of_recorded_answers_that_is_none(tmp_path: Path):
     with pytest.raises(InvalidArgument, match=r"no file of recorded answers at .*nothing.jsonl"):
         LM(f"replay:{tmp_path / 'nothing.jsonl'}").complete(ROWS)
-    with pytest.raises(InvalidArgument, match=r"line 1 of .*requests.jsonl' is no answer"):
+    with pytest.raises(InvalidArgument, match=r"line 1 of .*requests.jsonl' is not an answer"):
         LM(f"replay:{write(tmp_path / 'requests.jsonl', [{'body': {}}])}").complete(ROWS)
     assert not (tmp_path / "nothing.jsonl").exists()
 
