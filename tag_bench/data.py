@@ -155,8 +155,8 @@ def read_dataset(
         questions = _questions(read_json(folder / "dev.json"), _by_linearised(schemas))
     else:
         raise click.ClickException(
-            f"{folder} holds none of: dev.json with dev_tables.json, tables.json or tables.jsonl.gz; queries.json with "
-            "schema.sql"
+            f"{folder} is not a benchmark: it needs dev.json with dev_tables.json, tables.json or tables.jsonl.gz; or "
+            "queries.json with schema.sql"
         )
     if synonyms:
         questions = _reworded(read_json(folder / "dev.json"), questions)

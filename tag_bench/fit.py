@@ -208,8 +208,8 @@ def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
 @click.option(
     "--cache",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for vectors and evidence, so that a second fit takes minutes; it has pickles, so nobody else may "
-    "write there.",
+    help="A folder for vectors and evidence, so that a second fit takes minutes. It contains pickles, so nobody "
+    "else may write there.",
 )
 @click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")

@@ -336,10 +336,21 @@ def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> di
 
 @click.command("fit_learned", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @FOLDERS
-@click.option("--questions", type=click.IntRange(min=10), default=300, show_default=True, help="Of each data set.")
+@click.option(
+    "--questions",
+    type=click.IntRange(min=10),
+    default=300,
+    show_default=True,
+    help="The number of questions of each data set.",
+)
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as for fit.")
 @click.option(
-    "-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="The numbers of tables, as -k 5 10."
+    "-k",
+    "sizes",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=(5, 10),
+    help="The numbers of tables, such as -k 5 10.",
 )
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="The weights.json to update.")
 @click.option(

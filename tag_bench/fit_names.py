@@ -164,7 +164,13 @@ def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> 
 
 @click.command("fit_names", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @FOLDERS
-@click.option("--questions", type=click.IntRange(min=2), default=300, show_default=True, help="Of each data set.")
+@click.option(
+    "--questions",
+    type=click.IntRange(min=2),
+    default=300,
+    show_default=True,
+    help="The number of questions of each data set.",
+)
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A cache folder, as for fit.")
 @click.option(
     "--weights",

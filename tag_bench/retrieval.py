@@ -290,7 +290,7 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
     type=click.IntRange(min=1),
     multiple=True,
     default=(2, 3, 5, 10),
-    help="Numbers of tables, as 2 3 5 10.",
+    help="Numbers of tables, such as 2 3 5 10.",
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--hide-database", is_flag=True, help="Put all tables into one database, as in a real lake.")
@@ -318,8 +318,8 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
     "so nobody else may write there.",
 )
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first questions, this many.")
-@click.option("--questions", type=click.IntRange(min=1), help="Only random questions, this many.")
+@click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
+@click.option("--questions", type=click.IntRange(min=1), help="The number of questions, drawn at random.")
 @click.option(
     "--describe",
     "descriptions",

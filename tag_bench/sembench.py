@@ -1,7 +1,7 @@
-"""``tag_bench sembench``: quality, prompts, tokens and dollars of SemBench's ten film queries, quoted and measured.
+"""Quality, prompts, tokens and dollars of SemBench's ten film queries, quoted and measured.
 
-The queries are those of :mod:`pipelines.sembench`. Tokens are estimated by length for every model, so that a replayed
-store and a live model can be compared. A prompt that an earlier query has paid for costs nothing.
+The queries are in ``pipelines/sembench.py``. Tokens are estimated by length for every model, so that a replayed
+store and a live model can be compared. A prompt that an earlier query sent costs nothing.
 """
 
 from __future__ import annotations
@@ -307,17 +307,22 @@ def table(result: Mapping[str, Any]) -> str:
 
 @click.command("sembench", help=__doc__)
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
-@click.option("--lm", default="scripted", show_default=True, help="scripted, replay:STORE, or a model's name")
+@click.option("--lm", default="scripted", show_default=True, help="'scripted', replay:STORE, or a model's name.")
 @click.option(
     "--pack-noise",
     default=0.0,
     show_default=True,
-    help="share of reviews that are wrong only in packs (scripted model)",
+    help="The share of reviews that are wrong only in packs, for the scripted model.",
 )
 @click.option(
-    "--prices", nargs=2, type=float, default=(0.30, 2.50), show_default=True, help="dollars per million tokens"
+    "--prices",
+    nargs=2,
+    type=float,
+    default=(0.30, 2.50),
+    show_default=True,
+    help="Dollars per million tokens: in, out.",
 )
-@click.option("--json", "json_file", type=click.File("w"), help="where the JSON goes; - for standard output")
+@click.option("--json", "json_file", type=click.File("w"), help="Where the JSON goes; - for standard output.")
 @click.pass_context
 def command(
     ctx: click.Context, data: Path, lm: str, pack_noise: float, prices: tuple[float, float], json_file: Any

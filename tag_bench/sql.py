@@ -149,7 +149,7 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
 @click.option("--lm", help="A model, or replay:STORE; by default the configured model.")
 @click.option("--evidence", is_flag=True, help="Add BIRD's evidence to the prompt as external knowledge.")
 @click.option("--every-question", is_flag=True, help="Also ask questions that need one table, as MURRE does.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first questions, this many.")
+@click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,

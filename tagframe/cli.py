@@ -295,7 +295,7 @@ def merge(
                 frame, report = merged(None)
             except FanOut:
                 raise refused from None
-            said = [f"the result has the rows of {report.start}: the rows of {ids[0]}, named first, would be repeated"]
+            said = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
     said += [str(warning.message) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv

@@ -1,4 +1,4 @@
-"""Every error that tagframe raises, by the room that raises it.
+"""Every error that tagframe raises, by the package that raises it.
 
 An error says the fact, the values and the way out. Each is a :class:`TagframeError`, and also the built-in class that a
 caller expects (``KeyError``, ``ValueError``, …), so that ordinary ``except`` clauses work.
@@ -71,18 +71,18 @@ class FactUnknown(TagframeError, AttributeError):
 
 
 class RowsChanged(FactUnknown):
-    """A fact names rows that the frame no longer has, or has in another order."""
+    """A fact is about rows that the frame no longer has, or has in another order."""
 
 
 # --- corpus -------------------------------------------------------------------------------------------------------
 
 
 class CorpusError(TagframeError):
-    """Something is wrong with a source of tables."""
+    """A source of tables cannot be used."""
 
 
 class SourceNotFound(CorpusError, FileNotFoundError):
-    """The file or folder is not there."""
+    """The file or folder does not exist."""
 
 
 class EmptyCorpus(CorpusError, ValueError):
@@ -106,19 +106,19 @@ class OtherVersion(CorpusError, ValueError):
 
 
 class UnreadableFacts(CorpusError, ValueError):
-    """What a user told tagframe about data, such as hidden columns, cannot be read: the data is not opened."""
+    """The facts that a user gave about data, such as hidden columns, cannot be read; the data is not opened."""
 
 
 class UnreadStatement(CorpusError, ValueError):
-    """A statement that is to be learned from cannot be parsed, or reads tables that the corpus does not have."""
+    """A statement to learn from cannot be parsed, or reads tables that the corpus does not have."""
 
 
 class TableNotFound(CorpusError, KeyError):
-    """No table of that id in the corpus."""
+    """The corpus has no table with that id."""
 
 
 class ColumnNotFound(TagframeError, KeyError):
-    """No column of that name in the table."""
+    """The table has no column with that name."""
 
 
 class HiddenColumn(TagframeError, PermissionError):
@@ -134,11 +134,11 @@ class UnreadableTableWarning(UserWarning):
 
 
 class NumbersAsTextWarning(UserWarning):
-    """Numbers of a CSV file are read as text, because the way they are written has to be given."""
+    """Numbers of a CSV file are read as text, because their format is not known; ``csv=`` gives it."""
 
 
 class CatalogueWarning(UserWarning):
-    """A catalogue could not be used as asked; its content is in memory only."""
+    """A catalogue could not be read or written; its content is in memory only."""
 
 
 class HiddenColumnGoneWarning(UserWarning):
@@ -176,7 +176,7 @@ class EmptyQuestion(InvalidArgument):
 
 
 class JoinError(TagframeError):
-    """Tables do not join as asked."""
+    """Tables cannot be joined as requested."""
 
 
 class NotConnected(JoinError, ValueError):
@@ -208,7 +208,7 @@ class RowsLost(JoinError, ValueError):
 
 
 class InexactKeys(JoinError, ValueError):
-    """Keys were rounded before they reached tagframe: floats so large that different integers look equal."""
+    """Keys are floats so large that they were rounded before the merge: different integers look equal."""
 
 
 class WayNotPossible(JoinError, ValueError):
@@ -219,7 +219,7 @@ class AmbiguousJoin(JoinError, ValueError):
     """Tables join in several ways that are equally likely.
 
     Attributes:
-        plans: those ways; the first is the one that would have been used.
+        plans: one for each way; the first is the one that would have been used.
     """
 
     def __init__(self, message: str, plans: Sequence[JoinPlan]) -> None:
@@ -266,11 +266,11 @@ class LMRequestFailed(LMError):
     """A request failed for good.
 
     Attributes:
-        status: the HTTP status, or None where no response came.
+        status: the HTTP status, or None if there was no response.
         retry_after: the seconds that the server asked to wait, or None.
-        limits: the limits that it stated (:class:`tagframe.lm.quota.ServerLimits`), or None.
-        retryable: whether the same request may succeed later; such a request has been retried before this is seen.
-        stops_run: whether every other request would fail in the same way, so that no more were sent.
+        limits: the limits that the server stated (:class:`tagframe.lm.quota.ServerLimits`), or None.
+        retryable: whether the same request may succeed later; it was retried before this error was raised.
+        stops_run: whether all other requests would fail in the same way; if so, no more are sent.
     """
 
     retryable = False
@@ -339,7 +339,7 @@ class MalformedResponse(LMRequestFailed):
 
 
 class ResponseTooLong(MalformedResponse):
-    """The server's response is longer than any chat completion, or has no end; it was not read to the end."""
+    """The server's response is longer than any chat completion; it was not read to the end."""
 
     retryable = False
 
@@ -349,7 +349,7 @@ class AnswerWithheld(LMRequestFailed):
 
 
 class RunStopped(LMError):
-    """Not sent: an earlier request failed, and every other would fail in the same way; that failure is the cause."""
+    """Not sent: an earlier request failed, and all others would fail in the same way. The cause is that failure."""
 
 
 class BudgetExceeded(LMError):
@@ -400,7 +400,7 @@ class BlockingWarning(UserWarning):
 
 
 class RowsFailed(TagframeError):
-    """An operator finished, and some rows have no answer.
+    """An operator finished, but some rows have no answer.
 
     Attributes:
         frame: the finished frame, as ``on_error="keep"`` would have returned it.
@@ -421,7 +421,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C ended an operator; finished answers are kept.
 
     Attributes:
-        frame: the part that was finished, as ``on_error="keep"`` would have returned it; None where there is none yet.
+        frame: the finished part, as ``on_error="keep"`` would have returned it; None if nothing is finished.
     """
 
     def __init__(self, message: str, frame: pd.DataFrame | None) -> None:
@@ -433,7 +433,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class PartitionChanged(TagframeError, RuntimeError):
-    """A partition of a Dask frame has other rows than when the model was asked about them."""
+    """The rows of a partition of a Dask frame have changed since the model was asked about them."""
 
 
 class UnsureWarning(UserWarning):
@@ -441,7 +441,7 @@ class UnsureWarning(UserWarning):
 
 
 class TooManyRowsWarning(UserWarning):
-    """A statement may give more rows than its limits allow, and is refused if it does."""
+    """A statement may give more rows than its limits allow; if it does, it is refused."""
 
 
 class DoubtWarning(UserWarning):
@@ -452,7 +452,7 @@ class DoubtedAnswer(TagframeError, RuntimeError):
     """There is a reason to doubt an answer, and ``on_doubt="raise"`` was given.
 
     Attributes:
-        answer: with the reasons in its ``doubts``.
+        answer: the answer, with the reasons in its ``doubts``.
     """
 
     def __init__(self, message: str, answer: Answer) -> None:
@@ -461,7 +461,7 @@ class DoubtedAnswer(TagframeError, RuntimeError):
 
 
 class UnsafeSQL(TagframeError, ValueError):
-    """A statement is not one plain read of the corpus' tables."""
+    """A statement is not a single SELECT that only reads tables of the corpus."""
 
 
 class SQLFailed(TagframeError, RuntimeError):

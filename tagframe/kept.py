@@ -16,7 +16,7 @@ _WHAT = {
     "rows": "vectors of rows, for sem_search and similar operators",
     "responses.db": "answers of models, which cost money; `tagframe lm purge` removes some of them",
     "encoders": "the encoder's files",
-    _TOLD: "what you told tagframe about your data, such as hidden columns",
+    _TOLD: "facts that you gave about your data, such as hidden columns",
 }
 
 
@@ -39,7 +39,7 @@ class Kept:
 
 
 def kept_files() -> list[Kept]:
-    """What is in the user's cache folder, and in the data folder what the user told tagframe about data."""
+    """What is in the user's cache folder, and in the data folder the facts that users gave about data."""
     cache, data = platformdirs.user_cache_path("tagframe"), platformdirs.user_data_path("tagframe")
     paths = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
     found = []
@@ -64,8 +64,8 @@ def remove_kept(name: str) -> None:
         raise InvalidArgument(f"nothing called {name!r} is kept: {did_you_mean(name, held)}")
     if name == _TOLD:
         raise InvalidArgument(
-            f"{held[name]} holds what you told tagframe about your data. Without it, hidden columns are shown again. "
-            "To remove it anyway, delete the folder by hand"
+            f"{held[name]} holds facts that you gave about your data. Without them, hidden columns are shown again. "
+            "To remove it anyway, delete the folder yourself"
         )
     if held[name].is_dir():
         shutil.rmtree(held[name])

@@ -156,7 +156,9 @@ def sem_cluster_by(
 
     texts = {row: text for row, text in enumerate(texts_of(frame, col_name)) if text is not None}
     if isinstance(ncentroids, bool) or not isinstance(ncentroids, int) or not 1 <= ncentroids <= max(1, len(texts)):
-        raise InvalidArgument(f"ncentroids is from 1 to the {len(texts)} rows with text; got {ncentroids!r}")
+        raise InvalidArgument(
+            f"ncentroids must be from 1 to {len(texts)}, the number of rows with text; got {ncentroids!r}"
+        )
     if "cluster_id" in frame.columns:
         raise InvalidArgument("the frame already has a column 'cluster_id'; rename it, or drop it")
     found: list[Any] = [None] * len(frame)
@@ -184,7 +186,9 @@ def sem_partition_by(
         MissingExtra, NotConfigured: as :func:`sem_cluster_by`.
     """
     if not callable(partition_fn):
-        raise InvalidArgument(f"partition_fn is a function from a frame to a number for each row; got {partition_fn!r}")
+        raise InvalidArgument(
+            f"partition_fn must be a function from a frame to a number for each row; got {partition_fn!r}"
+        )
     with _on_lotus(settings) as indexed:
         plain = indexed(frame.reset_index(drop=True).copy(), None)
         numbers = plain.sem_partition_by(partition_fn)["_lotus_partition_id"]  # type: ignore[operator]
@@ -265,7 +269,7 @@ def _response_format(response_format: Any) -> Any:
 
     converted = type_to_response_format_param(response_format)
     if converted is None:
-        raise InvalidArgument(f"response_format is a pydantic model or OpenAI's object; got {response_format!r}")
+        raise InvalidArgument(f"response_format must be a pydantic model or OpenAI's object; got {response_format!r}")
     return converted
 
 

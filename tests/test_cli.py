@@ -149,7 +149,7 @@ def test_merge_takes_its_tables_in_any_order_and_says_whose_rows_the_result_has(
         frames[tables[0]] = pd.read_csv(path), told["warnings"]
     pd.testing.assert_frame_equal(frames["films"][0], frames["directors"][0])
     assert [text for text in frames["directors"][1] if text not in frames["films"][1]] == [
-        "the result has the rows of festival.films: the rows of festival.directors, named first, would be repeated"
+        "the result has the rows of festival.films, because rows of festival.directors would be repeated"
     ]
 
 

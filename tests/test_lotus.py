@@ -154,11 +154,11 @@ def test_bad_arguments_of_lotus_operators():
     frame = pd.DataFrame({"title": ["a", None]})
     with pytest.raises(ColumnNotFound, match="did you mean 'title'"):
         frame.tag.sem_dedup("titel", 0.9)
-    with pytest.raises(InvalidArgument, match="ncentroids is from 1 to the 1 rows with text; got 2"):
+    with pytest.raises(InvalidArgument, match="ncentroids must be from 1 to 1, the number of rows with text; got 2"):
         frame.tag.sem_cluster_by("title", 2)
     with pytest.raises(InvalidArgument, match="already has a column 'cluster_id'"):
         frame.assign(cluster_id=1).tag.sem_cluster_by("title", 1)
-    with pytest.raises(InvalidArgument, match="partition_fn is a function"):
+    with pytest.raises(InvalidArgument, match="partition_fn must be a function"):
         frame.tag.sem_partition_by([0, 1])
 
 

@@ -47,7 +47,7 @@ def test_each_keyword_of_lotus_is_known(lotus_signatures):
 @pytest.mark.parametrize("keyword", sorted({*INSTEAD} - {"return_explanations"}))
 def test_what_is_refused_says_what_does_its_work(keyword):
     frame = pd.DataFrame({"text": ["a"]})
-    with pytest.raises(InvalidArgument, match=rf"LOTUS's {keyword}= of sem_filter is not taken here: .{{10}}"):
+    with pytest.raises(InvalidArgument, match=rf"LOTUS's {keyword}= of sem_filter is not supported: .{{10}}"):
         frame.tag.sem_filter("{text}", **{keyword: "something"})
     with pytest.raises(InvalidArgument, match=f"LOTUS's {keyword}="):
         frame.tag.quote.sem_filter("{text}", **{keyword: "something"})

@@ -109,10 +109,10 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
 @click.option("--method", type=click.Choice(list(METHODS)), default="ask", show_default=True, help="The method.")
 @click.option("--lm", help=f"A model, replay:STORE, {JUDGEMENTS} or {SCRIPTED}; by default the configured model.")
 @click.option(
-    "--questions", "wanted", default="runnable", show_default=True, help="Ids, as 0,1,…; 'runnable'; or 'all'."
+    "--questions", "wanted", default="runnable", show_default=True, help="Ids such as 0,1,…; 'runnable'; or 'all'."
 )
 @click.option("--embedder", help=f"For vectors of rows; {WORDS}: hashed words. By default the configured one.")
-@click.option("--rows", type=click.IntRange(1), help="The most rows to embed of a table; by default all.")
+@click.option("--rows", type=click.IntRange(1), help="The most rows of a table to embed; by default all.")
 @click.option(
     "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
 )

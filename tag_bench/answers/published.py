@@ -21,7 +21,7 @@ PUBLISHED: Mapping[str, tuple[tuple[float, ...], float]] = {
     "handwritten": ((55, 60, 65, 40, 53, 60), 2.94),
 }
 """By method: exact match by :data:`COLUMNS`, and the mean execution time."""
-NOTE = "published: of other questions (all 80, with an earlier key) and of a weaker model (Llama 3.1 with 70B)"
+NOTE = "published: other questions (all 80, an earlier key) and a weaker model (Llama 3.1 70B)"
 """The caveat for comparing both."""
 
 

@@ -21,7 +21,7 @@ INSTEAD = {
     "cascade_threshold": "no cheaper model decides comparisons here",
     "default": 'an answer that cannot be parsed is a failure; on_error="keep" keeps such rows as <NA>',
     "helper_examples": "a cascade's proxy learns from its own sample of rows",
-    "long_context_strategy": "rows are packed by tokens, and .tag.outcomes tells which rows were cut",
+    "long_context_strategy": "rows are packed by tokens, and .tag.outcomes shows which rows were cut",
     "method": 'give compare="pair" or compare="list"',
     "output_tokens": "the answers are True, False and Unsure",
     "postprocessor": "give dtype=, choices= or response_format= of sem_map",
@@ -59,6 +59,6 @@ def taking_lotus_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
         if given is None or (given is False and name != "default"):
             return {}
         instead = INSTEAD.get(name, f"give {RENAMED.get(name)}=")
-        raise InvalidArgument(f"LOTUS's {name}= of {method.__name__} is not taken here: {instead}; got {given!r:.80}")
+        raise InvalidArgument(f"LOTUS's {name}= of {method.__name__} is not supported: {instead}; got {given!r:.80}")
 
     return call

@@ -111,8 +111,8 @@ class OperatorMethods:
                 ``embedder``.
 
         Returns:
-            The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes`` says of
-            which row it is a duplicate.
+            The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
+            names the row that it duplicates.
 
         Raises:
             RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
@@ -391,7 +391,7 @@ class OperatorMethods:
             debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
                 cancels out.
             comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-                enough. With None as many as are needed; for ``compare="pair"``, up to three times the number for consistent
+                enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
                 answers.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
@@ -653,8 +653,8 @@ class QuoteAccessor:
                 ``embedder``.
 
         Returns:
-            The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes`` says of
-            which row it is a duplicate.
+            The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
+            names the row that it duplicates.
 
         Raises:
             RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
@@ -880,7 +880,7 @@ class QuoteAccessor:
             debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
                 cancels out.
             comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-                enough. With None as many as are needed; for ``compare="pair"``, up to three times the number for consistent
+                enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
                 answers.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,

@@ -245,7 +245,7 @@ class _Keys:
                 'expected {"say": "accept", "forbid" or "forget", "left_table": …, "left_columns": […], …}'
             ) from error
         if not mine or len(mine) != len(theirs) or (left.id, mine) == (right.id, theirs):
-            raise InvalidArgument(f"a key joins different columns, as many on each side; got {mine} and {theirs}")
+            raise InvalidArgument(f"a key must join different columns, as many left as right; got {mine} and {theirs}")
         for profile, columns in ((left, mine), (right, theirs)):
             for column in columns:
                 profile.column(column)

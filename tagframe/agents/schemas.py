@@ -78,7 +78,7 @@ def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
             return {"type": "function", "function": function}
         case "anthropic":
             return {"name": name, "description": description, "input_schema": taken}
-    raise InvalidArgument(f"format is 'openai' or 'anthropic'; got {format!r}")
+    raise InvalidArgument(f"format must be 'openai' or 'anthropic'; got {format!r}")
 
 
 def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:

@@ -113,8 +113,8 @@ def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] 
     test = where_of(where, plan, by_name)
     if not test.is_said:
         raise InvalidArgument(
-            "where= compares columns with values, as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, with "
-            f"==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
+            "where= must compare columns with values, such as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, "
+            f"with ==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
         )
     asked = [plan.find_column(name) for name in columns or ()]
     return list(dict.fromkeys(names[key] for key in (asked if columns else names)))

@@ -336,7 +336,7 @@ class Tools:
             where: The rows to keep: {"city": "Brno", "year": [2020, 2021]}, or "amount > 100 and city == 'Brno'".
             columns: The columns of the result; default all.
             limit: The most rows; default 100, and all rows for a file.
-            to: The name of a new file, as "loans.parquet", in the folder that this server may write to.
+            to: The name of a new file, such as "loans.parquet", in the folder that this server may write to.
             on: How the tables join, as for plan_joins.
             how: The kind of every join.
             on_fanout: "allow" if rows of the start table may be repeated.
@@ -423,7 +423,7 @@ class Tools:
         """
         start = offset_of(cursor)
         if not 1 <= limit <= MOST_ROWS:
-            raise InvalidArgument(f"limit is a number of rows, 1 to {MOST_ROWS:,}; got {limit}")
+            raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
         frame, behind = self._remembered.get(["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind))
         is_truncated, frame = len(frame) > limit, frame.head(limit)
         shown = gives.Rows(**_without_rows(frame), truncated=is_truncated, rows_behind=behind, note="", cursor=None)
@@ -543,7 +543,8 @@ class Tools:
         held = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
         found = [profile for profile in readable if profile.id in held][:_KEYS]
         return found, (
-            "the tables are too large to search: these are known to have the whole value; name tables to search them"
+            "the tables are too large to search. Only tables known to have the whole value are shown; name tables to "
+            "search them"
         )
 
     def _places(self, text: str, profile: TableProfile) -> Iterator[list[Any]]:

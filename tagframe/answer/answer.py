@@ -191,7 +191,7 @@ class Answer(Public):
 
         said = "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
-        sure = "" if self.confidence is None else f" (right tables: {self.confidence:.0%} likely)"
+        sure = "" if self.confidence is None else f", {self.confidence:.0%} likely the right tables"
         return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
 
     def _repr_html_(self) -> str:

@@ -103,7 +103,9 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Dou
     weakest = min(used, key=lambda id: chances[id])
     own = max((best[database] for database in databases), default=(0.0, ""))
     if own[0] >= LIKELY > chances[weakest]:
-        yield Doubt("table", f"{own[1]} ({own[0]:.0%} likely) is not read, but {weakest} ({chances[weakest]:.0%}) is")
+        yield Doubt(
+            "table", f"{own[1]} ({own[0]:.0%} likely) is not read; {weakest} ({chances[weakest]:.0%} likely) is"
+        )
     rivals = sorted(known for database, known in best.items() if database not in databases and known[0] >= RIVAL)
     if rivals:
         candidates = ", ".join(f"{id} ({chance:.0%} likely)" for chance, id in rivals[: -_RIVALS - 1 : -1])

@@ -77,7 +77,7 @@ def rag(
     """
     for name, number in (("k", k), ("rows", rows)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise InvalidArgument(f"rag({name}=…) is a whole number of rows, at least 1; got {number!r}")
+            raise InvalidArgument(f"rag({name}=…) must be a whole number of rows, at least 1; got {number!r}")
     ids = [corpus.profile(id).id for id in (corpus.ids if tables is None else tables)]
     return TAG(_question, NearestRows(corpus, tuple(ids), k, rerank, embedder, rows, cache), PaperGen(aggregate))
 

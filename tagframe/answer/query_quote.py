@@ -46,8 +46,8 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
     with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:
         rows = run(as_step(execute, query), driver(quoting))
         if isinstance(limits, SQLLimits) and len(rows) > limits.rows:
-            fact = f"the statement may give {len(rows):,} rows, and more than {limits.rows:,} are refused"
-            warn(f"{fact}: narrow it, or raise SQLLimits(rows=…)", TooManyRowsWarning)
+            fact = f"the statement may give {len(rows):,} rows; at most {limits.rows:,} are allowed"
+            warn(f"{fact}. Narrow it, or raise SQLLimits(rows=…)", TooManyRowsWarning)
         execution = results.recall(rows, "execution")
         # The result of an audit is not known before it is paid for.
         stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)

@@ -83,7 +83,7 @@ class TAG:
 
     def __post_init__(self) -> None:
         if self.on_doubt not in ("keep", "warn", "raise"):
-            raise InvalidArgument(f"on_doubt is 'keep', 'warn' or 'raise'; got {self.on_doubt!r}")
+            raise InvalidArgument(f"on_doubt must be 'keep', 'warn' or 'raise'; got {self.on_doubt!r}")
 
     @overload
     def __call__(self, request: str, *, quote: Literal[False] = ..., **settings: Unpack[SearchSettings]) -> Answer: ...
@@ -134,7 +134,7 @@ class TAG:
             ReplayMiss: with ``lm="replay:STORE"``, after the missing requests of all of them are noted.
         """
         if isinstance(requests, str):
-            raise InvalidArgument(f"many requests are a list of texts; got the text {requests!r}")
+            raise InvalidArgument(f"requests must be a list of texts; got the text {requests!r}")
         with config.context(**settings):
             if not quote:
                 return run_many([self.steps(request) for request in requests], driver(), "ask")

@@ -72,7 +72,7 @@ def text2sql(
         TableNotFound: an unknown table.
     """
     if prompt not in ("bird", "jar"):
-        raise InvalidArgument(f"prompt is 'bird' or 'jar'; got {prompt!r}")
+        raise InvalidArgument(f"prompt must be 'bird' or 'jar'; got {prompt!r}")
     ids = corpus.ids if tables is None else tables.ids if isinstance(tables, RetrievedTables) else list(tables)
     profiles = [corpus.profile(id) for id in ids]
     joins = [(key.left, key.right) for key in tables.joins] if isinstance(tables, RetrievedTables) else []

@@ -153,16 +153,14 @@ class Catalogue:
                 for row in db.execute("SELECT * FROM sources")
             }
         if "counts" in meta and meta["counts"] != {key: len(several) for key, several in tables.items()}:
-            raise UnreadableCatalogue(
-                f"the catalogue {self.path} is damaged: it does not have the tables that were written to it"
-            )
+            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: some of its tables are missing")
         ids = meta.get("ids")
         try:
             root = self._root(meta.get("root"), meta.get("root_from_here"))
             if ids is not None:
                 ids = tuple(map(checked_text, ids))
         except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged where it has its root: {error}") from error
+            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
         return Contents(root, ids, sources, _told(meta))
 
     def salvage(self) -> Told | None:
@@ -397,7 +395,7 @@ class Catalogue:
                 "delete it and index again"
             )
         if not write or db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise UnreadableCatalogue(f"{self.path} is not a catalogue of tagframe")
+            raise UnreadableCatalogue(f"{self.path} is not a tagframe catalogue")
         for statement in _LAYOUT.strip().split(";\n"):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -443,7 +441,7 @@ def _told(meta: Mapping[str, Any]) -> Told:
             raise ValueError("its checksum is wrong")
         return Told.from_json(json.loads(whole[1]))
     except _DAMAGE as error:
-        raise UnreadableCatalogue(f"the catalogue is damaged in its facts told by users: {error}") from error
+        raise UnreadableCatalogue(f"the catalogue is damaged in the facts that users gave: {error}") from error
 
 
 def _told_in(db: sqlite3.Connection) -> Told:

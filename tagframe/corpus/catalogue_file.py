@@ -67,9 +67,9 @@ class SourceCatalogue:
             told = self.catalogue.salvage()
             if told is None and not is_told:
                 raise UnreadableFacts(
-                    f"{self.catalogue.path} is damaged. It has the only copy of the facts told about this data, such "
-                    "as which columns are hidden. The data is not opened, so that nothing hidden is shown. Restore the "
-                    "file from a backup; or delete it, open the data, and tell the facts again"
+                    f"{self.catalogue.path} is damaged. It has the only copy of the facts that you gave about "
+                    "this data, such as hidden columns. The data is not opened, so that nothing hidden is shown. "
+                    "Restore the file from a backup; or delete it, open the data, and give the facts again"
                 ) from error
             if self._is_replaceable(error):
                 warn(f"everything is profiled again: {error}", CatalogueWarning)

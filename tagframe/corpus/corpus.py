@@ -110,7 +110,7 @@ class Corpus(Shown):
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
-        """The profile of every table, sorted by id, with the facts told about it."""
+        """The profile of every table, sorted by id, with the facts that users gave about it."""
         return self._with_knowledge()[0]
 
     @property
@@ -130,7 +130,7 @@ class Corpus(Shown):
     def keys(self) -> CorpusKeys:
         """Your keys: ``corpus.keys.add("orders.buyer = customers.id")``, ``.forbid(…)``.
 
-        They are kept with the other facts that you told about the data, and subsets of this corpus have them, too.
+        They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
         return CorpusKeys(self._knowledge, self.profiles)
 
@@ -261,7 +261,7 @@ class Corpus(Shown):
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
 
     def save_facts(self, path: str | Path) -> Path:
-        """Write the facts told about the tables (hidden columns, keys, descriptions) to a file that people can read.
+        """Write the facts that users gave (hidden columns, keys, descriptions) to a file that people can read.
 
         A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
         data is opened, also by other users.
@@ -437,7 +437,7 @@ class Corpus(Shown):
         """
         profile = self.profile(id)
         if isinstance(columns, str):
-            raise InvalidArgument(f"columns is a list of names; got the text {columns!r}: write [{columns!r}]")
+            raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
         names = [column.name for column in profile.columns]
         hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
@@ -451,7 +451,7 @@ class Corpus(Shown):
         if columns is None and hidden:
             columns = [name for name in names if name not in hidden]
         if limit is not None and limit < 0:
-            raise InvalidArgument(f"limit is a number of rows, at least 0; got {limit!r}")
+            raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
         frame = self._scan(profile, columns, limit)
         results.remember(frame, table=profile.id)
         unprompted = frozenset(column.name for column in profile.columns if column.unprompted)

@@ -85,7 +85,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
         rows = (dict(zip(names, row, strict=True)) for row in given.itertuples(index=False, name=None))
         return list(_of_rows(rows, names, "the frame")), []
     if not isinstance(given, str | Path):
-        raise InvalidArgument(f"descriptions are in a frame, a file or a folder; got {given!r}")
+        raise InvalidArgument(f"descriptions must be a frame, a file or a folder; got {given!r}")
     path = Path(given).expanduser()
     try:
         is_there = path.exists()

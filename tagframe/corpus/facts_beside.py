@@ -20,7 +20,7 @@ NAME = "tagframe.toml"
 """The name of the file that is read automatically."""
 
 _HEAD = """\
-# Facts that a person told about the tables beside this file; tagframe.open_corpus reads them.
+# Facts that a person gave about the tables beside this file; tagframe.open_corpus reads them.
 # hidden = "everybody": nobody reads the cells; "models": results have the cells, but no model sees them.
 # With ", no joins" after either, no table joins on the column.
 """
@@ -48,7 +48,7 @@ def facts_beside(source: Path) -> Kept | None:
         return None
     except (OSError, UnreadableTable, *BROKEN) as error:
         raise UnreadableFacts(
-            f"{path}, which says which columns of the data beside it are hidden, cannot be read: {error}. The data is "
+            f"{path}, the list of hidden columns of the data beside it, cannot be read: {error}. The data is "
             "not opened, so that nothing hidden is shown; repair the file, or remove it"
         ) from error
 
@@ -63,7 +63,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
             yield ("column", column), as_description(str(one["description"]))
         if (whom := one.get("hidden")) is not None:
             if str(whom).removesuffix(NO_JOINS) not in (EVERYBODY, MODELS):
-                raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models', not {whom!r}")
+                raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models'; got {whom!r}")
             yield ("hidden", column), whom
     for one in plain.get("key", []):
         sides = [tuple(map(str, one[f"{side}_columns"])) for side in ("left", "right")]

@@ -81,10 +81,10 @@ class KeptFile:
         whole = [found for found in map(unsealed, there) if found is not None]
         if there and not whole:
             raise UnreadableFacts(
-                f"the facts told about this data, such as which columns are hidden, cannot be read: {self.path} and "
+                f"the facts that you gave about this data, such as hidden columns, cannot be read: {self.path} and "
                 f"its copy {self.copy.name} are damaged. The data is not opened, so that nothing hidden is shown. "
                 "Restore one of them from a backup; or remove both: then the catalogue's copy of the facts is used, "
-                "and facts that it lacks must be told again"
+                "and facts that it lacks must be given again"
             )
         return max(whole, default=None)
 

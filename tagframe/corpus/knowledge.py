@@ -333,8 +333,8 @@ class KnowledgeStore:
         except OSError as error:
             self._told = self._bare(change(self._told))
             if self._told.facts:
-                where = "to this process" if self._catalogue is None else "to this process and the catalogue"
-                warn(f"the new facts are known {where} only: {error}", CatalogueWarning)
+                where = "in this process" if self._catalogue is None else "in this process and the catalogue"
+                warn(f"the new facts are kept {where} only: {error}", CatalogueWarning)
 
     def _bare(self, told: Told) -> Told:
         """The facts without values of hidden and computed columns in learned statements."""

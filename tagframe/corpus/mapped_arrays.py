@@ -82,7 +82,7 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
                 raise DamagedArrays(f"{path} is damaged: its header has a wrong checksum")
             described = json.loads(said["head"])
             if os.fstat(file.fileno()).st_size != len(head) + described["size"]:
-                raise DamagedArrays(f"{path} is damaged: it does not have the length in its header")
+                raise DamagedArrays(f"{path} is damaged: its header gives another length")
             spans = {name: _Span(**span) for name, span in described["arrays"].items()}
         except DamagedArrays:
             raise

@@ -108,7 +108,7 @@ def open_corpus(
         MissingExtra: the drivers of a server are not installed.
         EmptyCorpus: there is no table in it.
         UnreadableTable: nothing in it can be read, or the file has an unknown format.
-        UnreadableFacts: the facts that the user told, such as which columns are hidden, cannot be read.
+        UnreadableFacts: the facts that the user gave, such as hidden columns, cannot be read.
         UnreadableCatalogue: a named catalogue is damaged, of another version or not writable.
         InvalidArgument: frames that cannot be tables, a schema that cannot be read, both or neither.
 
@@ -118,14 +118,16 @@ def open_corpus(
     1
     """
     if schemas is not None and (not is_url(source) or isinstance(schemas, str)):
-        raise InvalidArgument(f"schemas= is a list of schema names, for a server's URL; got {schemas!r}")
+        raise InvalidArgument(
+            f"schemas= must be a list of schema names, and the source a server's URL; got {schemas!r}"
+        )
     if password_from is not None and not is_url(source):
         raise InvalidArgument("password_from= is for a server's URL only")
     told = told_of_csv(csv)
     if told and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
-        raise InvalidArgument(f"engine= is {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
+        raise InvalidArgument(f"engine= must be {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")
@@ -254,7 +256,7 @@ def _open_catalogue(
         return _assembled([], contents, (), kept)
     if not contents.root.exists() and ASKED not in contents.sources:
         warn(
-            f"{contents.root}, the source of {catalogue.path}, is not there: its tables can be found but not read",
+            f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
         return _assembled([], contents, (), kept)

@@ -116,7 +116,7 @@ def column_pairs(
     for part in re.split(r"\s+and\s+", text, flags=re.IGNORECASE):
         halves = [half.strip() for half in part.split("=")]
         if len(halves) != 2 or not all(halves):
-            raise InvalidArgument(f"a join is written {FORM}; got {text!r}")
+            raise InvalidArgument(f"a join must be written as {FORM}; got {text!r}")
         lefts, rights = (columns_called(half, tables) for half in halves)
         readings.append(
             {
@@ -132,7 +132,7 @@ def column_pairs(
     possible -= {(left, right) for left, right in possible if order[left] > order[right] and (right, left) in possible}
     if not possible:
         sides = "two tables, or two columns of one" if within else "two tables"
-        raise InvalidArgument(f"a join is between {sides}; got {text!r}")
+        raise InvalidArgument(f"a join must be between {sides}; got {text!r}")
     if len(possible) > 1:
         shown = " or ".join(f"{left} and {right}" for left, right in sorted(possible))
         raise InvalidArgument(f"{text!r} may mean {shown}: write the tables too, as in {FORM}")

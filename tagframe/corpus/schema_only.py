@@ -70,7 +70,8 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
         profiles = list(_from_statements(text, database or path.stem, dialect))
     else:
         raise InvalidArgument(
-            f"a schema is CREATE TABLE statements, a file of them, or columns by table; got a {type(schema).__name__}"
+            f"a schema must be CREATE TABLE statements, a file of them, or columns by table; "
+            f"got a {type(schema).__name__}"
         )
     if not profiles:
         raise EmptyCorpus("there is no table in the schema")
@@ -136,7 +137,7 @@ def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProf
         table, folded = schema.this, _folded(schema.this, database)
         columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
         if not columns:
-            raise InvalidArgument(f"the statement for {table.name!r} names no column: {schema.sql()[:200]!r}")
+            raise InvalidArgument(f"the statement for {table.name!r} has no columns: {schema.sql()[:200]!r}")
         # A reference without columns refers to the primary key.
         keys = [
             replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))

@@ -94,7 +94,9 @@ def merge(
     from dask.dataframe import from_pandas
 
     if how not in ("inner", "left") or on_fanout not in ("raise", "allow"):
-        raise InvalidArgument(f"how is 'inner' or 'left' and on_fanout 'raise' or 'allow'; got {how!r}, {on_fanout!r}")
+        raise InvalidArgument(
+            f"how must be 'inner' or 'left', on_fanout 'raise' or 'allow'; got {how!r}, {on_fanout!r}"
+        )
     right = from_pandas(other, npartitions=1) if isinstance(other, pd.DataFrame) else other
     chance = None
     if on is None:
@@ -240,7 +242,7 @@ def report_of(frame: Any) -> DaskMergeReport:
     found = _reports.get(tokenize(frame))
     if found is None:
         raise FactUnknown(
-            "this frame has no merge_report, as it is not a result of ddf.tag.merge; read it from that result"
+            "this frame has no merge_report: it is not a result of ddf.tag.merge; read it from that result"
         )
     if not isinstance(found, DaskMergeReport):
         found = _reports[tokenize(frame)] = found()

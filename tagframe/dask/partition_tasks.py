@@ -82,8 +82,8 @@ class Answers:
             rows = np.array([self.rows[line] for line in lines], dtype=np.intp)
         except KeyError as error:
             raise PartitionChanged(
-                "a partition has a row that it did not have when its rows were asked about: "
-                f"{str(error.args[0])[:200]}; if a source changes between reads, use ddf = ddf.persist()"
+                "a partition has changed since its rows were read; it has a new row: "
+                f"{str(error.args[0])[:200]}. If a source changes between reads, use ddf = ddf.persist()"
             ) from None
         return rows[codes] if len(codes) else np.empty(0, dtype=np.intp)
 

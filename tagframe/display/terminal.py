@@ -95,9 +95,9 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
         new = [step for step in other.steps if step.key not in mine]
         old = [step for step in plan.steps if step.key not in theirs]
         instead = f" instead of {named(old)}" if old else ""
-        as_sure = ", equally likely" if other in plan.ambiguous else ""
+        tied = ", equally likely" if other in plan.ambiguous else ""
         chance = min(step.score for step in new or other.steps)
-        lines.append(f"{named(new or other.steps)}{instead} ({chance:.2f}{as_sure})")
+        lines.append(f"{named(new or other.steps)}{instead} ({chance:.2f}{tied})")
     return lines
 
 

@@ -90,8 +90,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         if importlib.util.find_spec("sentence_transformers") is None:
             raise EmbedderNotFound(
                 f"the embedding model {self._source!r} needs sentence-transformers, which is not installed: pip "
-                'install "tagframe[sentence-transformers]". Neither embedder="openai/text-embedding-3-small" (a '
-                "provider's model) nor embedder=None (the default model) needs it"
+                'install "tagframe[sentence-transformers]". Without it, use embedder="openai/text-embedding-3-small" '
+                "(a provider's model) or embedder=None (the default model)"
             )
         try:
             with quiet(*_LOGGERS):

@@ -147,7 +147,7 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if path.is_dir():
         if (path / "_delta_log").is_dir() or (path / "metadata").is_dir():
             raise UnreadableTable(
-                f"{path} is a Delta or Iceberg table, some of whose files may be outdated: open it with tf.open_corpus"
+                f"{path} is a Delta or Iceberg table, so some of its files may be outdated: open it with tf.open_corpus"
             )
         found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
     else:

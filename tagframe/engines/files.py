@@ -206,7 +206,7 @@ def told_of_csv(csv: Mapping[str, Any] | None) -> str:
     for name in csv:
         if name not in CSV_OPTIONS:
             raise InvalidArgument(
-                f"csv= takes options of pandas.read_csv that say how a file is written; {name!r} is not one of them: "
+                f"csv= takes the options of pandas.read_csv for a file's format: no option {name!r} in "
                 + did_you_mean(str(name), sorted(CSV_OPTIONS))
             )
     try:

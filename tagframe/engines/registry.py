@@ -65,7 +65,7 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
 
 
 NO_URL = (
-    "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is "
+    "a server must be given as postgresql://user:password@host:port/database, or dialect+driver://…; the source is "
     "neither such a URL nor a file. It is not shown, because it may contain a password"
 )
 

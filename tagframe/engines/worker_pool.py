@@ -95,7 +95,7 @@ class Process:
                 start_new_session=True,
             )
         except OSError as error:
-            raise SQLFailed(f"no process can be started to run SQL in: {error}") from error
+            raise SQLFailed(f"no process can be started to run SQL: {error}") from error
         _alive.add(self)
 
     @property

@@ -69,7 +69,7 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept:
         OSError: the file cannot be read or written.
     """
     if not 0 <= bound <= 1:
-        raise InvalidArgument(f"bound is a share from 0 to 1; got {bound!r}")
+        raise InvalidArgument(f"bound must be a share from 0 to 1; got {bound!r}")
     path = Path(baseline)
     told = _told(corpus)
     is_first = accept or not path.exists()
@@ -165,7 +165,7 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidd
             continue
         rows, before = now[table]["rows"], old["rows"]
         if rows is not None and before is not None and abs(rows - before) > bound * before:
-            found.append(f"{table} has {rows:,} rows; it had {before:,}")
+            found.append(f"{table} has {rows:,} rows; before, {before:,}")
         for column, was in old["columns"].items():
             held = now[table]["columns"].get(column)
             if held is None and (table, column) in hidden:
@@ -174,10 +174,10 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidd
                 found.append(f"column {table}.{column} is gone")
                 continue
             if held["type"] != was["type"]:
-                found.append(f"{table}.{column} holds {held['type']} values; it held {was['type']} ones")
+                found.append(f"{table}.{column} holds {held['type']} values; before, {was['type']} values")
             for share, called in (("null", "empty"), ("distinct", "distinct")):
                 if None not in (held[share], was[share]) and abs(held[share] - was[share]) > bound:
-                    found.append(f"{held[share]:.0%} of {table}.{column} are {called}; it was {was[share]:.0%}")
+                    found.append(f"{held[share]:.0%} of {table}.{column} are {called}; before, {was[share]:.0%}")
     return found
 
 
@@ -188,8 +188,8 @@ def _broken(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> li
         if "problem" in held:
             found.append(f"the key {key} does not hold: {held['problem']}")
         elif held["matched"] == 0 or held["matched"] < was.get("matched", 0) - bound:
-            before = f"; it was {was['matched']:.0%}" if was is not held and "matched" in was else ""
-            found.append(f"{held['matched']:.0%} of the rows find a partner by the key {key}{before}")
+            before = f"; before, {was['matched']:.0%}" if was is not held and "matched" in was else ""
+            found.append(f"{held['matched']:.0%} of the rows have a partner by the key {key}{before}")
         elif held["fan_out"] > 1 >= was.get("fan_out", held["fan_out"]):
-            found.append(f"the key {key} repeats rows: one becomes {held['fan_out']:.2f} on average; it repeated none")
+            found.append(f"the key {key} repeats rows: one becomes {held['fan_out']:.2f} on average; before, 1")
     return found

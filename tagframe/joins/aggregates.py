@@ -31,7 +31,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
     sources = plan.by_id
     keys = [step.key for step in plan.steps]
     if not isinstance(aggregate, Mapping):
-        raise InvalidArgument(f"aggregate= is of the form {{table: {{column: function}}}}; got {aggregate!r}")
+        raise InvalidArgument(f"aggregate= must have the form {{table: {{column: function}}}}; got {aggregate!r}")
     for name, functions in aggregate.items():
         source = plan.source(name)
         sides = {key.columns_of(source.id) for key in keys if source.id in key.tables}
@@ -45,7 +45,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
         sources[source.id] = _with_one_row_a_key(source, sides.pop(), functions)
     starts = [plan.start] if plan.is_anchored else [id for id, source in sources.items() if not source.aggregates]
     if not starts:
-        raise InvalidArgument("aggregate= names all tables: leave out the one whose rows the result has")
+        raise InvalidArgument("aggregate= names all tables: leave out the table that the merge starts from")
     walks = [type(plan).along(keys, sources, table_order(plan.sources), start) for start in starts]
     walked = min(walks, key=lambda walk: walk[0])[1]
     return replace(plan, start=walked.start, steps=walked.steps, sources=walked.sources)
@@ -53,7 +53,9 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
 
 def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str]) -> PlanTable:
     if not isinstance(functions, Mapping) or not functions:
-        raise InvalidArgument(f"aggregate= is of the form {{{source.name!r}: {{column: function}}}}; got {functions!r}")
+        raise InvalidArgument(
+            f"aggregate= must have the form {{{source.name!r}: {{column: function}}}}; got {functions!r}"
+        )
     for column, function in functions.items():
         if column not in source.columns:
             raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(str(column), source.columns)}")

@@ -19,7 +19,7 @@ On = str | KeyPair | Sequence[str | KeyPair]
 _COMPARED = re.compile(r"\s*(<=|>=|<|>|=)\s*")
 _BETWEEN = re.compile(r"\s+between\s+", re.IGNORECASE)
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
-_GIVEN = Evidence(origin="given", name=1.0, reason="given by hand")
+_GIVEN = Evidence(origin="given", name=1.0, reason="given by the user")
 
 
 def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
@@ -39,11 +39,11 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
     if isinstance(on, Mapping):
         said = " and ".join(f"{left} = {right}" for left, right in on.items())
         raise InvalidArgument(
-            f"on= is text, a key pair or a list of these, not a dict: write on={said!r}, with table names"
+            f"on= must be text, a key pair or a list of these, not a dict: write on={said!r}, with table names"
         )
     items = [on] if isinstance(on, str | KeyPair) else list(on)
     if not items or not all(isinstance(item, str | KeyPair) for item in items):
-        raise InvalidArgument(f"on= is {FORM}, the name of a shared column, or a list of these; got {on!r}")
+        raise InvalidArgument(f"on= must be {FORM}, the name of a shared column, or a list of these; got {on!r}")
     found: list[KeyPair] = []
     shared: list[str] = []
     for item in items:
@@ -101,7 +101,7 @@ def as_of_key(key: KeyPair) -> KeyPair:
     if len(others) > 1 and not is_interval:
         said = " and ".join(" ".join(one) for one in others)
         raise InvalidArgument(
-            f'beside equal columns, a join takes one comparison, as in "b.date <= a.date", or one interval, as in '
+            f'beside equal columns, a join takes one comparison, such as "b.date <= a.date", or one interval, such as '
             f'"a.date between b.start and b.end"; got {said}'
         )
     left, signs, right = zip(*equal, *others, strict=True)

@@ -27,7 +27,7 @@ class JoinPlan(Public):
         start: the table whose rows the plan starts from: the anchor, or the table of the finest grain.
         steps: one fewer than the tables.
         sources: the facts about each table, in the order of the plan.
-        score: how sure the whole plan is, in [0, 1]: the mean of its steps' scores, 1 for a single table.
+        score: the confidence in the whole plan, in [0, 1]: the mean of its steps' scores, 1 for a single table.
         alternatives: other plans over the same tables that join on other columns, best first; these have no
             alternatives themselves.
         ambiguous: the alternatives that are equally likely. The data do not say which is meant: a table has two
@@ -231,7 +231,7 @@ class JoinPlan(Public):
 
         Args:
             key: ``"a.x = b.y"``, with or without the database; several columns are joined by ``and``. It replaces the
-                step between the two tables or, if other tables are between them, the least sure step between them.
+                step between the two tables or, if other tables are between them, the least likely step between them.
 
         Raises:
             InvalidArgument: another form, or both sides in one table.

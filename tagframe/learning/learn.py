@@ -118,7 +118,7 @@ def _dialects(corpus: Corpus, given: str | None) -> list[str]:
     try:
         Dialect.get_or_raise(given)
     except ValueError as error:
-        raise InvalidArgument(f"sqlglot does not know dialect={given!r}: {error}") from error
+        raise InvalidArgument(f"no SQL dialect {given!r}: {error}") from error
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
     own = [engine.dialect.name for engine in engines.values()] if given is None else [given]
     return list(dict.fromkeys([*own, ""]))
@@ -228,7 +228,7 @@ def forget(corpus: Corpus, what: str | None = None) -> int:
         InvalidArgument: ``what`` is not text.
     """
     if not isinstance(what, str | None):
-        raise InvalidArgument(f"forget takes a statement, a question or the name of a file; got {what!r}")
+        raise InvalidArgument(f"forget takes a statement, a question or a file's name; got {what!r}")
     sql = None
     if what is not None:
         with suppress(UnreadStatement):

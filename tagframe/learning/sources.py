@@ -63,7 +63,9 @@ def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> t
     if isinstance(given, pd.DataFrame):
         return "a frame", _of_frame(given, dialect)
     if not isinstance(given, str | Path):
-        raise InvalidArgument(f"queries are SQL, a file, a folder or a frame; got {type(given).__name__} {given!r:.80}")
+        raise InvalidArgument(
+            f"queries must be SQL, a file, a folder or a frame; got {type(given).__name__} {given!r:.80}"
+        )
     if given in (LOG, VIEWS):
         return str(given), _of_engines(corpus, str(given))
     path = Path(given)

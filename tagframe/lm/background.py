@@ -31,7 +31,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """
     if threading.current_thread() is _thread:
         coroutine.close()
-        raise RuntimeError("the thread that answers cannot wait for an answer")
+        raise RuntimeError("the background thread cannot wait for its own answer")
     return asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
 
 

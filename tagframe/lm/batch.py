@@ -230,7 +230,7 @@ def _read(line: dict[str, Any], with_tools: Set[bytes]) -> tuple[bytes, StoredAn
     """Key, answer and model of a line; LMRequestFailed if the provider has no answer."""
     if "answer" in line:
         if not isinstance(line["answer"], str):
-            raise InvalidArgument(f"'answer' is a text; got {line['answer']!r}")
+            raise InvalidArgument(f"'answer' must be a text; got {line['answer']!r}")
         return _key(line), StoredAnswer(line["answer"]), str(line.get("model", ""))
     if "response" not in line and "error" not in line:
         raise InvalidArgument("it has neither 'answer' nor 'response'")

@@ -94,8 +94,8 @@ class Budget(Shown):
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            f"a budget belongs to one process and cannot be pickled, since each copy ({self._state()}) could be spent "
-            "in full: give the other process its own Budget, and an LM without one"
+            f"a budget belongs to one process and cannot be pickled: each copy ({self._state()}) could be spent "
+            "in full. Give the other process its own Budget, and an LM without one"
         )
 
     @property
@@ -122,7 +122,7 @@ class Budget(Shown):
         """One call's cost.
 
         Raises:
-            BudgetExceeded: where dollars are limited and the price is unknown.
+            BudgetExceeded: dollars are limited and the price is unknown.
         """
         if dollars is None and "dollars" in self._limits:
             raise BudgetExceeded(
@@ -157,8 +157,8 @@ class Budget(Shown):
                 if short and not self._reserved.calls:
                     needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
                     raise BudgetExceeded(
-                        f"the next call may cost {needs}, which is more than is left of the budget ({self._state()});"
-                        " run it again with a larger budget: finished answers are not paid for again"
+                        f"the next call may cost {needs}, more than the rest of the budget ({self._state()})."
+                        " Run it again with a larger budget; finished answers cost nothing again"
                     )
                 turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._waiting.add(turn)

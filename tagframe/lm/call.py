@@ -146,7 +146,9 @@ class Call:
         """
         for prompt in batch.prompts:
             if not isinstance(prompt, Prompt):
-                raise InvalidArgument(f"complete takes Prompt objects, see Prompt.of(user, system); got {prompt!r}")
+                raise InvalidArgument(
+                    f"prompts must be Prompt objects, such as Prompt.of(user, system); got {prompt!r}"
+                )
         try:
             keys = request_keys(batch.prompts, parameters)
         except (TypeError, AttributeError) as error:

@@ -53,7 +53,7 @@ def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
 @lm.command("import")
 @_STORE
 @click.argument("answers", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--recorded-by", help="Who answered; by default what the file says, else 'by hand'.")
+@click.option("--recorded-by", help="Who answered [default: the name in the file, else 'by hand'].")
 def import_command(store: Path, answers: Path, recorded_by: str | None) -> None:
     """Import ANSWERS into STORE: a provider's batch output, or lines {"custom_id": …, "answer": …}.
 

@@ -258,7 +258,7 @@ class Run:
             self._rejected += 1
             if self._rejected >= REJECTED:
                 said = shorten(asked.text or "")
-                fact = f"the first {self._rejected} answers were all rejected, the last, {said!r}, since {error}"
+                fact = f"the first {self._rejected} answers were all rejected; the last was {said!r} ({error})"
                 self.attempts.stop(AnswerRejected(fact))
         self._end(asked, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
 

@@ -117,7 +117,7 @@ class EmbeddingModel:
             InvalidArgument: ``texts`` is not a list of texts.
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise InvalidArgument(f"texts is a list of texts; got {texts!r:.200}")
+            raise InvalidArgument(f"texts must be a list of texts; got {texts!r:.200}")
         asked = [_sendable(text) for text in texts]
         distinct = list(dict.fromkeys(text for text in asked if text))
         lm = current().lm

@@ -46,14 +46,14 @@ class LM:
         model: a litellm model name (``"openai/gpt-4o-mini"``), or ``"replay:STORE"``, which sends nothing and answers
             from a response store alone, or ``"replay:FILE.jsonl"``, from a file of recorded answers.
         api_base: the URL of an OpenAI-compatible server.
-        api_key: its key; the provider's environment variable where None.
+        api_key: its key; if None, the provider's environment variable is read.
         timeout: seconds for one request.
         retry: how often and after what wait a failed request is sent again.
         hedge_after: seconds after which a slow request is sent a second time while the first goes on; both are paid.
             Off by default.
         price: dollars per token, for a model that is not in litellm's table.
         transport: ``"http"`` or ``"litellm"`` to override the choice by the model's name.
-        extra_body: further fields of every request's body, as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
+        extra_body: further fields of every request's body, such as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
         settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``progress`` as in
             :class:`~tagframe.config.Settings`.
 
@@ -79,10 +79,10 @@ class LM:
         **settings: Unpack[ModelSettings],
     ) -> None:
         if not isinstance(model, str) or not model.strip():
-            raise InvalidArgument(f"a model is a name as 'openai/gpt-4o-mini'; got {model!r}")
+            raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
         for name, seconds in (("timeout", timeout), ("hedge_after", hedge_after)):
             if seconds is not None and not seconds > 0:
-                raise InvalidArgument(f"{name} is above 0 seconds; got {seconds!r}")
+                raise InvalidArgument(f"{name} must be more than 0 seconds; got {seconds!r}")
         self.model = model
         self.timeout = timeout
         self.retry = retry or RetryPolicy()
@@ -270,7 +270,7 @@ class LM:
 def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name in settings:
         if name not in _OWN:
-            raise InvalidArgument(f"a model has no setting {name!r} in {did_you_mean(name, _OWN)}")
+            raise InvalidArgument(f"no model setting {name!r} in {did_you_mean(name, _OWN)}")
     return checked(settings)
 
 
@@ -289,7 +289,7 @@ def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
     given = checked(overrides)
     for name in given:
         if name not in _OF_CALLS:
-            raise InvalidArgument(f"{name}= is no setting of a call to a model in {did_you_mean(name, _OF_CALLS)}")
+            raise InvalidArgument(f"no call setting {name!r} in {did_you_mean(name, _OF_CALLS)}")
     settings = current(**given)
     lm = settings.model(step)
     if lm is None:

@@ -163,7 +163,7 @@ def _parts(api_base: str) -> SplitResult:
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return parts
     without_password = api_base.rpartition("@")[2]
-    raise InvalidArgument(f"api_base is a URL as 'http://localhost:8000/v1'; got {without_password!r}")
+    raise InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
 
 
 def _proxy(scheme: str, host: str) -> str | None:

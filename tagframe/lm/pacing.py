@@ -198,7 +198,7 @@ class Lane:
             while (wait := self._paused_until - time.monotonic()) > 0:
                 if wait > patience:
                     raise RateLimited(
-                        f"not sent: the server asked to wait {wait:.0f} s more, beyond the patience of {patience:g} s",
+                        f"not sent: the server asked to wait {wait:.0f} s more; the patience is {patience:g} s",
                         429,
                         wait,
                     )

@@ -73,7 +73,7 @@ class Prompt:
         made = []
         for message in messages:
             if not isinstance(message, Mapping) or "role" not in message or "content" not in message:
-                raise InvalidArgument(f"a message is {{'role': …, 'content': …}}; got {message!r}")
+                raise InvalidArgument(f"a message must be {{'role': …, 'content': …}}; got {message!r}")
             content = message["content"]
             made.append(Message(message["role"], tuple(content) if isinstance(content, list) else content))
         return cls(tuple(made), sample)
@@ -112,7 +112,7 @@ class Parameters:
     def __post_init__(self) -> None:
         for name, tokens in [("max_tokens", self.max_tokens), *((name, self.extra.get(name)) for name in LENGTHS)]:
             if tokens is not None and (not isinstance(tokens, Integral) or tokens < 1):
-                raise InvalidArgument(f"{name} is a whole number, at least 1, or None; got {tokens!r}")
+                raise InvalidArgument(f"{name} must be a whole number, at least 1, or None; got {tokens!r}")
 
     @property
     def limit(self) -> int | None:

@@ -48,7 +48,7 @@ def connect(
         NotConfigured: the provider needs a key or an ``api_base`` and none is set.
     """
     if transport not in ("auto", "http", "litellm"):
-        raise InvalidArgument(f"transport is 'auto', 'http' or 'litellm'; got {transport!r}")
+        raise InvalidArgument(f"transport must be 'auto', 'http' or 'litellm'; got {transport!r}")
     prefix, slash, rest = model.partition("/")
     if not slash and api_base is None and transport != "litellm" and provider_of(model) in (None, "openai"):
         prefix, rest = "openai", model

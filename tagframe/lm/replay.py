@@ -153,8 +153,8 @@ def _miss(
         fact += f" ({repairs} of them ask to repair an answer that was rejected)"
     if isinstance(store, RecordedAnswers):
         return ReplayMiss(
-            f"{fact}; 'tagframe lm import STORE {store.path}' makes a store of the file, and lm='replay:STORE' notes in"
-            " it what is missing"
+            f"{fact}; 'tagframe lm import STORE {store.path}' makes a store of the file; lm='replay:STORE' then notes"
+            " missing prompts in it"
         )
     try:
         store.note_missing(

@@ -41,7 +41,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
             if getattr(self, name) < 0:
-                raise InvalidArgument(f"RetryPolicy.{name} is 0 or more; got {getattr(self, name)!r}")
+                raise InvalidArgument(f"RetryPolicy.{name} must be 0 or more; got {getattr(self, name)!r}")
 
     async def again(
         self,

@@ -118,7 +118,7 @@ def _plan(
 
 def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(k, str | KeyPair) for k in keys):
-        raise InvalidArgument(f"keys= is a list of key pairs, as in [{FORM}]; got {keys!r}")
+        raise InvalidArgument(f"keys= must be a list of key pairs, such as [{FORM}]; got {keys!r}")
     return [key_of(key, tables) if isinstance(key, str) else key for key in keys]
 
 

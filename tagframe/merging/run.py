@@ -221,13 +221,13 @@ def _check(
         ("on_ambiguous", on_ambiguous, ("raise", "warn", "allow")),
     ):
         if value not in choices:
-            raise InvalidArgument(f"{name} is one of {', '.join(map(repr, choices))}; got {value!r}")
+            raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     if by not in (None, "engine", "across", "memory"):
-        raise InvalidArgument(f"by is 'engine', 'across', 'memory' or None; got {by!r}")
+        raise InvalidArgument(f"by must be 'engine', 'across', 'memory' or None; got {by!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
-        raise InvalidArgument(f"limit is a number of rows, 0 or more; got {limit!r}")
+        raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
-        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}: write [{columns!r}]")
+        raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
 
 
 # --- columns of the frame ---------------------------------------------------------------------------------------------

@@ -69,9 +69,9 @@ class Cascade:
             value = getattr(self, name)
             fits = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) <= 1
             if not fits or (name == "delta" and float(value) == 1):
-                raise InvalidArgument(f"a cascade's {name} is a number in (0, {largest}; got {value!r}")
+                raise InvalidArgument(f"a cascade's {name} must be a number in (0, {largest}; got {value!r}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidArgument(f"a cascade's seed is a whole number of at least 0; got {self.seed!r}")
+            raise InvalidArgument(f"a cascade's seed must be a whole number, at least 0; got {self.seed!r}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +125,7 @@ def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
         InvalidArgument: ``cascade`` is not a :class:`Cascade`, or its scores do not fit the frame's rows.
     """
     if not isinstance(cascade, Cascade):
-        raise InvalidArgument(f"cascade is a tagframe.Cascade(proxy=…, recall=…, precision=…); got {cascade!r}")
+        raise InvalidArgument(f"cascade must be a tagframe.Cascade(proxy=…, recall=…, precision=…); got {cascade!r}")
     proxy: Any = cascade.proxy
     if isinstance(proxy, str) and proxy in EMBEDDING:
         return None
@@ -135,19 +135,19 @@ def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
     elif isinstance(proxy, str):
         if proxy not in frame.columns:
             raise InvalidArgument(
-                f"a cascade's proxy is 'classifier', 'similarity', a column, scores, or a function of the frame; got"
-                f" {proxy!r}, which is not a column"
+                f"a cascade's proxy must be 'classifier', 'similarity', a column, scores, or a function of the frame; "
+                f"got {proxy!r}, which is not a column"
             )
         given = frame[proxy]
     if isinstance(given, pd.Series) and not given.index.equals(frame.index):
-        raise InvalidArgument("the proxy's scores have another index than the frame: take them from the frame itself")
+        raise InvalidArgument("the proxy's scores have another index than the frame; take them from the frame itself")
     try:
         scores = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"a proxy's scores are numbers; got {given!r:.200} ({error})") from error
+        raise InvalidArgument(f"a proxy's scores must be numbers; got {given!r:.200} ({error})") from error
     if scores.shape != (len(frame),) or not np.isfinite(scores).all():
         raise InvalidArgument(
-            f"a proxy has one finite score for each of the {len(frame):,} rows; got shape {scores.shape} with"
+            f"a proxy must have one finite score for each of the {len(frame):,} rows; got shape {scores.shape} with"
             f" {int((~np.isfinite(scores)).sum()):,} that are not finite"
         )
     return scores

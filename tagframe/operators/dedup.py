@@ -53,8 +53,8 @@ def sem_dedup(
             errors is ``dedup_error``.
 
     Returns:
-        The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes`` says of
-        which row it is a duplicate.
+        The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
+        names the row that it duplicates.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
@@ -65,7 +65,7 @@ def sem_dedup(
     size = rows_per_call_of(rows_per_call)
     for name, given in (("threshold", threshold), ("border", border)):
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
-            raise InvalidArgument(f"{name} is a cosine from 0 to 1; got {given!r}")
+            raise InvalidArgument(f"{name} must be a cosine from 0 to 1; got {given!r}")
     position = position_of(frame, col_name)
     lines = [line if line and row_text(line).strip() else None for line in encode_rows(frame, [position])]
     first: dict[str, int] = {}

@@ -99,12 +99,13 @@ def _checked_fields(output_cols: Mapping[str, str | None]) -> dict[str, str]:
     """For the name of each new column, a description of its content."""
     if not isinstance(output_cols, Mapping) or not output_cols:
         raise InvalidArgument(
-            f"output_cols is what to extract, such as {{'mood': 'good or bad', 'year': None}}; got {output_cols!r:.200}"
+            f"output_cols must map names to descriptions, such as {{'mood': 'good or bad', 'year': None}}; "
+            f"got {output_cols!r:.200}"
         )
     fields = {}
     for name, told in output_cols.items():
         if not isinstance(name, str) or not name.strip() or not (told is None or isinstance(told, str)):
-            raise InvalidArgument(f"output_cols maps each name to a text or None; got {name!r}: {told!r:.100}")
+            raise InvalidArgument(f"output_cols must map each name to a text or None; got {name!r}: {told!r:.100}")
         fields[name] = one_line(told or name)
     return fields
 

@@ -28,9 +28,9 @@ def check_limit(limit: Any, order: Any) -> None:
         InvalidArgument: ``limit`` is not a whole number of at least 1, or ``order`` is neither of the two.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
-        raise InvalidArgument(f"limit is the number of rows to find, at least 1, or None for all; got {limit!r}")
+        raise InvalidArgument(f"limit must be the number of rows to find, at least 1, or None for all; got {limit!r}")
     if order not in get_args(LimitOrder):
-        raise InvalidArgument(f"limit_order is one of {get_args(LimitOrder)}; got {order!r}")
+        raise InvalidArgument(f"limit_order must be one of {get_args(LimitOrder)}; got {order!r}")
 
 
 def ask_until(

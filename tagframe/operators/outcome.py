@@ -78,7 +78,7 @@ def check_on_error(on_error: str) -> None:
         InvalidArgument: it is not one of the three.
     """
     if on_error not in get_args(OnError):
-        raise InvalidArgument(f"on_error is one of {get_args(OnError)}; got {on_error!r}")
+        raise InvalidArgument(f"on_error must be one of {get_args(OnError)}; got {on_error!r}")
 
 
 def error_name(suffix: str) -> str:

@@ -81,7 +81,7 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     if given == "auto":
         return MOST
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise InvalidArgument(f'rows_per_call is a whole number of at least 1, or "auto"; got {given!r}')
+        raise InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
     return given
 
 
@@ -140,7 +140,7 @@ def _ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step
         differing = sum(alone.value is not None and not _agree(question, among, alone) for among, alone in both)
         share = f" ({differing / compared:.0%})" if compared else ""
         remarks.append(
-            f"Of {compared:,} rows also asked one by one, {differing:,}{share} got another answer {size} at a time."
+            f"{compared:,} rows were also asked one by one: {differing:,}{share} got another answer in packs of {size}."
         )
         notes = [_note(question, size, among, alone) for among, alone in both]
         if differing <= DIFFERING * compared:
@@ -167,10 +167,10 @@ def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> b
 
 def _note(question: Question[Any], size: int, packed: Reply[Any], singly: Reply[Any]) -> str:
     if packed.split:
-        return f"also asked alone; {size} at a time there was no answer"
+        return f"also asked alone; a pack of {size} gave no answer"
     if _agree(question, packed, singly):
-        return f"also asked alone; {size} at a time the answer was the same"
-    return f"also asked alone; {size} at a time the answer was {_word(packed.value)}"
+        return f"also asked alone; a pack of {size} gave the same answer"
+    return f"also asked alone; a pack of {size} gave {_word(packed.value)}"
 
 
 def _word(value: Any) -> str:

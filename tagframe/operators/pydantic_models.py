@@ -23,7 +23,7 @@ def model_value(model: Any) -> Value:
         InvalidArgument: it is not a pydantic model class, or has no fields.
     """
     if not isinstance(model, type) or not hasattr(model, "model_json_schema") or not hasattr(model, "model_fields"):
-        raise InvalidArgument(f"response_format is a pydantic model class; got {model!r:.200}")
+        raise InvalidArgument(f"response_format must be a pydantic model class; got {model!r:.200}")
     fields: dict[str, Any] = model.model_fields
     if not fields:
         raise InvalidArgument(f"the model {model.__name__} has no fields, so there is nothing to ask for")

@@ -62,13 +62,13 @@ def sem_search(
         raise InvalidArgument("give K=, the number of rows to find, or n_rerank=, the number that the model chooses")
     if not isinstance(query, str) or not query.strip():
         raise InvalidArgument(f"the query has no words: {query!r}")
-    best = None if n_rerank is None else whole_number(n_rerank, "n_rerank is a number of rows")
+    best = None if n_rerank is None else whole_number(n_rerank, "n_rerank must be a number of rows")
     texts = texts_of(frame, col_name)
     scores_name = f"{SCORES}{suffix}"
     refuse_taken(frame, [scores_name] * (return_scores and K is not None), suffix)
     found = frame
     if K is not None:
-        scores, rows = nearest([query], texts, whole_number(K, "K is a number of rows"))
+        scores, rows = nearest([query], texts, whole_number(K, "K must be a number of rows"))
         found = frame.iloc[rows[0]].copy()
         if return_scores:
             found[free_name(found, scores_name)] = scores[0]
@@ -119,7 +119,7 @@ def sem_sim_join(
     both = [label for label in frame.columns if label in other.columns]
     if both and lsuffix == rsuffix:
         raise InvalidArgument(
-            f"both frames have a column {both[0]!r}; tell them apart with lsuffix= and rsuffix=, as in lsuffix='_left'"
+            f"both frames have a column {both[0]!r}; rename them with lsuffix= and rsuffix=, such as lsuffix='_left'"
         )
     score_name = f"_scores{score_suffix}"
     refuse_taken(frame, [score_name], score_suffix)
@@ -127,7 +127,7 @@ def sem_sim_join(
     queries = texts_of(frame, left_on)
     asked = [row for row, text in enumerate(queries) if text is not None]
     scores, rows = nearest(
-        [queries[row] or "" for row in asked], texts_of(other, right_on), whole_number(K, "K is a number of rows")
+        [queries[row] or "" for row in asked], texts_of(other, right_on), whole_number(K, "K must be a number of rows")
     )
     lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in rows])
     rights = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)

@@ -84,7 +84,7 @@ def sem_topk(
         debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
             cancels out.
         comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-            enough. With None as many as are needed; for ``compare="pair"``, up to three times the number for consistent
+            enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
             answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
@@ -99,10 +99,12 @@ def sem_topk(
         InvalidArgument: K or ``comparisons`` is below 1, ``compare`` is unknown, or the instruction has no words.
         NotConfigured: no model is set.
     """
-    k = whole_number(K, "K is the number of rows to keep")
-    limit = None if comparisons is None else whole_number(comparisons, "comparisons is the largest number of requests")
+    k = whole_number(K, "K must be the number of rows to keep")
+    limit = (
+        None if comparisons is None else whole_number(comparisons, "comparisons must be the largest number of requests")
+    )
     if compare not in get_args(Compare):
-        raise InvalidArgument(f"compare is one of {get_args(Compare)}; got {compare!r}")
+        raise InvalidArgument(f"compare must be one of {get_args(Compare)}; got {compare!r}")
     resolved = Instruction.resolve(instruction, frame)
     refuse_taken(frame, [], suffix, on_error)
     lines = encode_rows(frame, resolved.positions, resolved.names)

@@ -173,10 +173,10 @@ def choice_value(choices: Sequence[str]) -> Value:
         InvalidArgument: there are fewer than two choices, or some are empty, equal or not texts.
     """
     if isinstance(choices, str) or not all(isinstance(choice, str) and choice.strip() for choice in choices):
-        raise InvalidArgument(f"choices is a list of texts, such as ['good', 'bad']; got {choices!r:.200}")
+        raise InvalidArgument(f"choices must be a list of texts, such as ['good', 'bad']; got {choices!r:.200}")
     options = [choice.strip() for choice in choices]
     if len(set(options)) < len(options) or len(options) < 2:
-        raise InvalidArgument(f"choices are two or more different texts; got {choices!r:.200}")
+        raise InvalidArgument(f"choices must be two or more different texts; got {choices!r:.200}")
     listed, longest = ", ".join(f"'{option}'" for option in options), max(options, key=len)
     return _one(
         f"one of these, as it is written here: {listed}",
@@ -221,8 +221,8 @@ def value_of_dtype(dtype: Any) -> Value:
     if found is not None and pd.api.types.is_string_dtype(found):
         return _text_value(extension or "string")
     raise InvalidArgument(
-        f"dtype is one of str, float, int, bool, datetime.date, 'text', 'number', 'date', or a dtype of pandas for "
-        f"those; got {dtype!r}. For one of a few values give choices=, for several a pydantic model as response_format="
+        f"dtype must be one of str, float, int, bool, datetime.date, 'text', 'number', 'date', or a pandas dtype "
+        f"for those; got {dtype!r}. For one of a few values give choices=, for several fields response_format="
     )
 
 

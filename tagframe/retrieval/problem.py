@@ -157,7 +157,7 @@ class SelectionProblem:
             InvalidArgument: a negative k.
         """
         if k is not None and k < 0:
-            raise InvalidArgument(f"k is the number of tables to choose, at least 0; got {k}")
+            raise InvalidArgument(f"k must be the number of tables to choose, at least 0; got {k}")
         free = int((~self.anchor).sum())
         return free if k is None else min(k, free)
 

@@ -114,7 +114,7 @@ def retrieve_tables(
             "auto" returns the smallest set that is complete with the probability ``confidence``; all other methods
             return five tables.
         method: "auto" (a fitted posterior over sets of tables, the default), "greedy" (iterative join-aware
-            retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the program itself, on a
+            retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the same program, with a
             solver), "murre" (hops of retrieving and rewriting), "crush" (tables that cover an imagined schema), or a
             baseline that ranks tables one by one: "dense" (cosine of embeddings), "lexical" (BM25), "hybrid" (their
             sum).
@@ -331,7 +331,7 @@ def _size(k: object, method: Method[Any, Any]) -> int | None:
     if k is None or k == "auto":
         return None if method.says_k else DEFAULT_K
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
-        raise InvalidArgument(f'k is a number of tables, at least 1, or "auto"; got {k!r}')
+        raise InvalidArgument(f'k must be a number of tables, at least 1, or "auto"; got {k!r}')
     return int(k)
 
 
@@ -342,12 +342,14 @@ def _check_confidence(confidence: object, method: Method[Any, Any]) -> None:
         raise InvalidArgument(f"method {method.name!r} computes no confidence; confidence= is for method 'auto'")
     is_number = isinstance(confidence, (int, float, np.number)) and not isinstance(confidence, bool)
     if not is_number or not 0 < float(confidence) < 1:  # type: ignore[arg-type]
-        raise InvalidArgument(f"confidence is a probability between 0 and 1, such as 0.9; got {confidence!r}")
+        raise InvalidArgument(f"confidence must be a probability between 0 and 1, such as 0.9; got {confidence!r}")
 
 
 def _taken_apart(question: Question, given: Sequence[str] | None, lm: LM | None, method: Method[Any, Any]) -> Question:
     if isinstance(given, str):
-        raise InvalidArgument(f"decomposition is a list of sub-queries, such as [{given!r}]; got the text {given!r}")
+        raise InvalidArgument(
+            f"decomposition must be a list of sub-queries, such as [{given!r}]; got the text {given!r}"
+        )
     if method.decomposer is None:
         return question
     if given is not None:

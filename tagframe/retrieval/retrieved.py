@@ -295,7 +295,7 @@ class RetrievedTables(Public):
         """
         wanted = dict.fromkeys(self.corpus.profile(table).id for table in tables)
         known = [hit.needed() if {hit.id, *hit.parts} & wanted.keys() else hit for hit in self.tables]
-        new = [TableHit(id, 0.0, ("added by hand",), 1.0) for id in wanted if id not in self._members()]
+        new = [TableHit(id, 0.0, ("added by you",), 1.0) for id in wanted if id not in self._members()]
         return self._by_hand([*known, *new])
 
     def _member(self, table: str) -> str:
@@ -311,7 +311,7 @@ class RetrievedTables(Public):
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
         if not hits and self.anchor is None:
             raise InvalidArgument(f"no table would be left; the result has {', '.join(self.ids)}")
-        return replace(self, tables=tuple(hits), note="the tables were chosen by hand", confidence=None)
+        return replace(self, tables=tuple(hits), note="you chose the tables", confidence=None)
 
     def correct(self, tables: Sequence[str]) -> None:
         """Say which tables the question needs. The same question then returns these; other questions learn from it.

@@ -113,7 +113,7 @@ def test_tables_and_databases_that_may_be_meant_are_named(two):
     assert kinds(two, sql, sure) == []
     rival = found(two, **{"riding.club": 0.4, "chess.club": 0.6, "riding.member": 0.7})
     assert kinds(two, sql, rival) == [
-        ("table", "riding.member (70% likely) is not read, but riding.club (40%) is"),
+        ("table", "riding.member (70% likely) is not read; riding.club (40% likely) is"),
         ("database", "another database may be meant: chess.club (60% likely)"),
     ]
 
@@ -170,7 +170,7 @@ def test_a_doubt_is_kept_warned_of_or_raised(live, clubs):
     assert error.value.answer.values == ["Bo"]
     (kept,) = tf.ask_many(["Who has won most?"], clubs, on_doubt="raise")
     assert isinstance(kept, DoubtedAnswer)
-    with pytest.raises(InvalidArgument, match="on_doubt is 'keep', 'warn' or 'raise'; got 'no'"):
+    with pytest.raises(InvalidArgument, match="on_doubt must be 'keep', 'warn' or 'raise'; got 'no'"):
         tf.ask("Who has won most?", clubs, on_doubt="no")
 
 
@@ -178,7 +178,7 @@ def test_confidence_is_of_the_tables_that_were_found(live, clubs):
     live.answers = Model("SELECT name FROM club")
     answer = tf.ask("Which names have the clubs?", clubs, k=2)
     assert 0 < answer.confidence < 1
-    assert f"(right tables: {answer.confidence:.0%} likely)" in repr(answer)
+    assert f", {answer.confidence:.0%} likely the right tables" in repr(answer)
     assert answer.to_dict()["confidence"] == round(answer.confidence, 4)
 
 

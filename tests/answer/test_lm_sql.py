@@ -143,7 +143,7 @@ def test_several_values_of_a_filter_stand_in_one_prompt_and_are_audited():
     assert len(model.asked) == 50 + 4 + 60  # of 1,000 distinct names, where each alone is a prompt
     (stage,) = execution.stages
     assert (stage.values, stage.unsure) == (1_000, 1)
-    assert stage.remarks[0] == "Of 50 rows also asked one by one, 0 (0%) got another answer 16 at a time."
+    assert stage.remarks[0] == "50 rows were also asked one by one: 0 (0%) got another answer in packs of 16."
     assert str(stage).endswith("1,000 distinct values (1 unsure). " + " ".join(stage.remarks))
 
 

@@ -147,7 +147,7 @@ def test_an_answer_in_a_notebook(live, festival):
     assert "Two &lt;script&gt;\nlines" in html
     assert "<script" not in html
     assert html.count("<svg") == 1
-    assert "12 rows of festival.directors, festival.films, first 10 shown" in html
+    assert "12 rows of festival.directors, festival.films, the first 10 are shown" in html
 
 
 def test_sources_of_groups_are_those_in_the_result(festival):

@@ -144,7 +144,7 @@ def test_a_catalogue_of_ones_own_that_is_no_catalogue(bank, tmp_path):
     with pytest.raises(UnreadableCatalogue, match=r"notes\.txt cannot be used"):
         tf.open_corpus(bank, catalogue=other)
     assert other.read_text() == "dear diary"
-    with pytest.raises(UnreadableCatalogue, match="is not a catalogue of tagframe"):
+    with pytest.raises(UnreadableCatalogue, match="is not a tagframe catalogue"):
         tf.open_corpus(bank, catalogue=bank)
     with pytest.raises(UnreadableCatalogue, match="nowhere"):
         tf.open_corpus(bank, catalogue=tmp_path / "nowhere" / "x")
@@ -195,7 +195,9 @@ class TestSaved:
     def test_without_its_source(self, bank, tmp_path):
         saved = tf.open_corpus(bank).save(tmp_path / "index")
         bank.unlink()
-        with pytest.warns(CatalogueWarning, match=r"bank\.sqlite.* is not there: its tables can be found but not read"):
+        with pytest.warns(
+            CatalogueWarning, match=r"bank\.sqlite.* no longer exists: its tables can be found but not read"
+        ):
             corpus = tf.open_corpus(saved)
         assert corpus.ids == ("bank.client", "bank.loan")
         assert corpus.engine("loan") is None

@@ -189,7 +189,7 @@ def test_blocks_are_found_as_before(tmp_path: Path):
 def test_a_baseline_nested_deep_is_none(tmp_path: Path):
     (tmp_path / "then.json").write_text("[" * 100_000)
     corpus = tf.open_corpus({"a": pd.DataFrame({"b": [1]})})
-    with pytest.raises(InvalidArgument, match="is no file"):
+    with pytest.raises(InvalidArgument, match="was not written by"):
         check(corpus, tmp_path / "then.json")
 
 

@@ -86,7 +86,7 @@ def test_a_composite_key(shop):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("orders.buyer", InvalidArgument, 'is written "table.column = other.column"'),
+        ("orders.buyer", InvalidArgument, 'must be written as "table.column = other.column"'),
         ("orders.buyer = orders.buyer", InvalidArgument, "two columns of one"),
         ("orders.buyer = customers.id and customers.id = orders.st", InvalidArgument, "between two tables"),
         ("order.buyer = customers.id", TableNotFound, "did you mean 'orders'"),

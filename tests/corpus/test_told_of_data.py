@@ -359,7 +359,7 @@ def test_who_cannot_write_knows_it_in_memory(shop, cache_folder, monkeypatch, tm
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
     corpus = tf.open_corpus(shop)
-    with pytest.warns(CatalogueWarning, match="known to this process and the catalogue only"):
+    with pytest.warns(CatalogueWarning, match="kept in this process and the catalogue only"):
         corpus.hide("customers.ssn")
     assert is_hidden(corpus, "customers", "ssn")
     with pytest.warns(CatalogueWarning, match="the catalogue only"):

@@ -52,13 +52,13 @@ def test_no_cell_and_no_hidden_column_is_written_down(folder, tmp_path):
 @pytest.mark.parametrize(
     ("table", "change", "finding"),
     [
-        ("orders", lambda frame: frame.head(20), "shop.orders has 20 rows; it had 200"),
+        ("orders", lambda frame: frame.head(20), "shop.orders has 20 rows; before, 200"),
         ("orders", lambda frame: frame.drop(columns="buyer"), "shop.orders.buyer is gone"),
         ("customers", lambda frame: frame.drop(columns="town"), "column shop.customers.town is gone"),
-        ("customers", lambda frame: frame.assign(town=range(100)), "holds integer values; it held text ones"),
-        ("customers", lambda frame: frame.assign(town="Brno"), "0% of shop.customers.town are empty; it was 50%"),
-        ("customers", lambda frame: frame.assign(id=frame["id"] + 50), "50% of the rows find a partner by the key"),
-        ("customers", lambda frame: frame.assign(id=frame["id"] + 500), "0% of the rows find a partner by the key"),
+        ("customers", lambda frame: frame.assign(town=range(100)), "holds integer values; before, text values"),
+        ("customers", lambda frame: frame.assign(town="Brno"), "0% of shop.customers.town are empty; before, 50%"),
+        ("customers", lambda frame: frame.assign(id=frame["id"] + 50), "50% of the rows have a partner by the key"),
+        ("customers", lambda frame: frame.assign(id=frame["id"] + 500), "0% of the rows have a partner by the key"),
         ("customers", lambda frame: pd.concat([frame, frame]), "repeats rows: one becomes 2.00"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_table_that_is_gone(folder, tmp_path):
 def test_a_key_that_never_held_is_told_of_at_once(folder, tmp_path):
     corpus = tf.open_corpus(folder, progress=False)
     corpus.keys.add("orders.order_id = customers.town")
-    assert "0% of the rows find a partner" in check(corpus, tmp_path / "then.json").findings[0]
+    assert "0% of the rows have a partner" in check(corpus, tmp_path / "then.json").findings[0]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_table_that_references_itself(tmp_path):
     assert check(corpus, tmp_path / "then.json").findings == ()
     (tmp_path / "staff.csv").write_text("id,boss\n1,\n2,7\n3,8\n4,9\n")
     found = check(tf.open_corpus(tmp_path / "staff.csv", progress=False), tmp_path / "then.json").findings
-    assert any("0% of the rows find a partner" in one and "it was 67%" in one for one in found)
+    assert any("0% of the rows have a partner" in one and "before, 67%" in one for one in found)
 
 
 def test_keys_of_several_columns_and_keys_that_were_learned(tmp_path):

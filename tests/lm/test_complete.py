@@ -344,11 +344,11 @@ def test_no_room_for_an_answer(lm: LM):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"model": ""}, "a model is a name"),
+        ({"model": ""}, "a model must be a name"),
         ({"model": "openai/x", "concurency": 3}, "did you mean 'concurrency'"),
         ({"model": "openai/x", "concurrency": 0}, "at least 1"),
-        ({"model": "openai/x", "timeout": 0}, "timeout is above 0"),
-        ({"model": "openai/x", "hedge_after": -1}, "hedge_after is above 0"),
+        ({"model": "openai/x", "timeout": 0}, "timeout must be more than 0"),
+        ({"model": "openai/x", "hedge_after": -1}, "hedge_after must be more than 0"),
         ({"model": "openai/x", "tpm": 0}, "tpm must be a number of tokens per minute"),
         ({"model": "openai/x", "rpm": -1}, "rpm must be a number of requests per minute"),
     ],
@@ -388,8 +388,8 @@ def test_none_given_to_a_call_is_none(server: Server, lm: LM, own_store: Path):
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"embedder": "nonsense"}, "embedder= is no setting of a call to a model"),
-        ({"corpus": None}, "corpus= is no setting of a call to a model"),
+        ({"embedder": "nonsense"}, "no call setting 'embedder'"),
+        ({"corpus": None}, "no call setting 'corpus'"),
         ({"api_base": "http://elsewhere/v1"}, "api_base cannot be given beside an LM object"),
         ({"api_key": "sk-other"}, "api_key cannot be given beside an LM object"),
         ({"concurency": 3}, "did you mean 'concurrency'"),

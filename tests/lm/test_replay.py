@@ -192,7 +192,7 @@ def test_a_rejected_answer_asks_for_its_repair(store: Path, tmp_path: Path):
         ('{"custom_id": "row-1", "answer": "True"}', "line 2"),
         ('{"custom_id": "aabb", "answer": "True"}', "not one that was exported"),
         ('{"messages": [{"role": "user"}], "answer": "True"}', "role"),
-        ('{"messages": [], "answer": 1}', "'answer' is a text"),
+        ('{"messages": [], "answer": 1}', "'answer' must be a text"),
         ('{"custom_id": "aabb"}', "neither 'answer' nor 'response'"),
     ],
 )

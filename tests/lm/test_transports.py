@@ -298,7 +298,7 @@ def test_no_key_and_no_url():
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "", "http://", "http://[::1", "http://h:x/v1"])
 def test_a_url_that_is_none(url: str):
-    with pytest.raises(InvalidArgument, match="api_base is a URL"):
+    with pytest.raises(InvalidArgument, match="api_base must be a URL"):
         connect("openai/test", api_base=url or "nothing")
 
 

@@ -74,7 +74,7 @@ def test_a_shared_column_joins_every_table_that_has_it():
         (SHOP, "byer = customers.id", ColumnNotFound, "did you mean 'buyer'"),
         (SHOP, "byer", ColumnNotFound, "did you mean 'buyer'"),
         (SHOP, "buyer", ColumnNotFound, r"only frames\.orders has a column 'buyer'"),
-        (SHOP, "id = id = id", InvalidArgument, "a join is written"),
+        (SHOP, "id = id = id", InvalidArgument, "a join must be written as"),
         (SHOP, "buyer = agent", InvalidArgument, "between two tables"),
         (SHOP, [], InvalidArgument, "list of these"),
         (SHOP, [7], InvalidArgument, "list of these"),

@@ -147,7 +147,7 @@ def test_instructions_that_are_odd(name: str):
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, "2", None, True])
 def test_no_rows_to_keep(k: Any):
-    with pytest.raises(InvalidArgument, match="K is the number of rows"):
+    with pytest.raises(InvalidArgument, match="K must be the number of rows"):
         result_of("sem_topk", pd.DataFrame({"text": WORDS}), "{text}", k)
 
 

@@ -152,7 +152,7 @@ def test_few_rows_are_all_asked(rows: int):
     ],
 )
 def test_a_cascade_that_is_none(given: dict):
-    with pytest.raises(InvalidArgument, match=f"a cascade's {next(iter(given))} is"):
+    with pytest.raises(InvalidArgument, match=f"a cascade's {next(iter(given))} must be"):
         tf.Cascade(**given)
 
 
@@ -170,7 +170,7 @@ def test_a_proxy_that_is_none_costs_nothing(proxy: object):
 def test_what_does_not_go_together(frame: pd.DataFrame):
     with pytest.raises(InvalidArgument, match="limit="):
         sem_filter(frame, "{n} is big", cascade=tf.Cascade("score"), limit=3, lm=Scripted(big))
-    with pytest.raises(InvalidArgument, match=r"cascade is a tagframe\.Cascade"):
+    with pytest.raises(InvalidArgument, match=r"cascade must be a tagframe\.Cascade"):
         sem_filter(frame, "{n} is big", cascade="score", lm=Scripted(big))  # type: ignore[arg-type]
     with pytest.raises(FactUnknown, match="cascade"):
         _ = sem_filter(frame.head(3), "{n} is big", lm=Scripted(big)).tag.cascade

@@ -50,7 +50,7 @@ def test_a_pair_without_an_answer_fails_its_row():
 def test_what_cannot_be_is_refused():
     with pytest.raises(ColumnNotFound, match="did you mean 'title'"):
         sem_dedup(BOOKS, "titel", 0.9)
-    with pytest.raises(InvalidArgument, match="threshold is a cosine from 0 to 1; got 2"):
+    with pytest.raises(InvalidArgument, match="threshold must be a cosine from 0 to 1; got 2"):
         sem_dedup(BOOKS, "title", 2)
     with pytest.raises(InvalidArgument, match="2 columns are called 'title'"):
         sem_dedup(BOOKS.rename(columns={"n": "title"}), "title")

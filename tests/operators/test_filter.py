@@ -141,7 +141,7 @@ def test_bad_arguments_cost_nothing():
     frame, lm = pd.DataFrame({"title": ["x"]}), Scripted(even)
     with pytest.raises(ColumnNotFound, match="did you mean 'title'"):
         sem_filter(frame, "{titel} is a classic", lm=lm)
-    with pytest.raises(InvalidArgument, match=r"on_error is one of \('raise', 'keep', 'drop'\)"):
+    with pytest.raises(InvalidArgument, match=r"on_error must be one of \('raise', 'keep', 'drop'\)"):
         sem_filter(frame, "{title} is a classic", lm=lm, on_error="ignore")
     assert lm.asked == []
 

@@ -129,7 +129,7 @@ def test_candidates_are_calibrated_where_the_embedder_carries_the_claim():
     report = result.tag.claim_report
     assert len(lm.asked) < 18 * 18, "fewer than all blocks"
     assert report.recall >= 0.9
-    assert "all matches are known" in report.told
+    assert "rows are known" in report.told
     assert len(result) >= 0.9 * len(texts)
     assert (result["note"] == "re: " + result["review"]).all()
     every = sem_join(left, right, CLAIM, recall=1, lm=lm)
@@ -336,12 +336,12 @@ def test_bad_arguments_cost_nothing():
     left, right, lm = frame("review", 2, 2).assign(place_error=1), frame("note", 2, 2), model(alike)
     refused: dict[str, tuple[str, Row]] = {
         "names none of the right frame": ("{review} is kind", {}),
-        "names none of the left one": ("{note} is kind", {}),
-        "names a column of each": ("they go together", {}),
-        "how is one of": (CLAIM, {"how": "cross"}),
-        "plan is 'auto'": (CLAIM, {"plan": "labels"}),
-        "recall is a share": (CLAIM, {"recall": 90}),
-        "on_error is one of": (CLAIM, {"on_error": "ignore"}),
+        "names none of the left frame": ("{note} is kind", {}),
+        "must name a column of each frame": ("they go together", {}),
+        "how must be one of": (CLAIM, {"how": "cross"}),
+        "plan must be 'auto'": (CLAIM, {"plan": "labels"}),
+        "recall must be a share": (CLAIM, {"recall": 90}),
+        "on_error must be one of": (CLAIM, {"on_error": "ignore"}),
         "already has a column 'place_error'": (CLAIM, {"suffix": "_place", "on_error": "keep"}),
     }
     for reason, (claim, options) in refused.items():

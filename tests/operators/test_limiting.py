@@ -97,9 +97,9 @@ def test_likeliest_first():
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "5", True])
 def test_a_limit_is_checked_before_anything_is_spent(limit):
-    with pytest.raises(InvalidArgument, match="limit is the number of rows to find"):
+    with pytest.raises(InvalidArgument, match="limit must be the number of rows to find"):
         sem_filter(pd.DataFrame({"n": [1]}), "{n}", lm=Scripted(even), limit=limit)
-    with pytest.raises(InvalidArgument, match="limit_order is one of"):
+    with pytest.raises(InvalidArgument, match="limit_order must be one of"):
         sem_filter(pd.DataFrame({"n": [1]}), "{n}", lm=Scripted(even), limit=1, limit_order="best")
 
 

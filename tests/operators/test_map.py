@@ -183,13 +183,13 @@ def test_bad_arguments_cost_nothing():
     lm = answering()
     refused = {
         "one of dtype= and choices=": {"dtype": str, "choices": ["a", "b"]},
-        "dtype is one of": {"dtype": "complex128"},
-        "dtype is one of str": {"dtype": list},
-        "choices is a list of texts": {"choices": [1, 2]},
-        "choices are two or more different texts": {"choices": ["a", "a"]},
-        "response_format is a pydantic model": {"response_format": {"type": "object"}},
+        "dtype must be one of": {"dtype": "complex128"},
+        "dtype must be one of str": {"dtype": list},
+        "choices must be a list of texts": {"choices": [1, 2]},
+        "choices must be two or more different texts": {"choices": ["a", "a"]},
+        "response_format must be a pydantic model": {"response_format": {"type": "object"}},
         "already has a column 'day'": {"suffix": "day"},
-        "on_error is one of": {"on_error": "ignore"},
+        "on_error must be one of": {"on_error": "ignore"},
     }
     for reason, options in refused.items():
         with pytest.raises(InvalidArgument, match=reason):

@@ -55,7 +55,7 @@ def test_a_thousand_rows_in_few_requests_and_tokens(live, numbers):
     pd.testing.assert_frame_equal(result, singly)
     outcomes = result.tag.outcomes
     assert outcomes.remarks == (
-        "Of 50 rows also asked one by one, 0 (0%) got another answer 16 at a time.",
+        "50 rows were also asked one by one: 0 (0%) got another answer in packs of 16.",
         "950 distinct rows were asked 16 at a time.",
     )
     assert outcomes["note"].notna().sum() == 50
@@ -95,7 +95,7 @@ def test_differing_rows_are_told():
 
     result = sem_filter(frame, "{n} is even", lm=Scripted(answer), rows_per_call=16, return_all=True)
     notes = result.tag.outcomes["note"].dropna()
-    differing = notes == "also asked alone; 16 at a time the answer was no"
+    differing = notes == "also asked alone; a pack of 16 gave no"
     assert (result["n"][notes.index][differing] % 80 == 0).all()
     assert f"{differing.sum()} ({differing.sum() * 2}%) got another answer" in result.tag.outcomes.remarks[0]
     assert 0 < differing.sum() <= 2
@@ -227,7 +227,7 @@ def test_other_answers_are_rejected(text):
 @pytest.mark.parametrize("rows_per_call", [0, -1, 2.5, "many", True])
 def test_rows_per_call_is_checked_before_anything_is_spent(rows_per_call):
     lm = Scripted(faithful)
-    with pytest.raises(InvalidArgument, match="rows_per_call is a whole number"):
+    with pytest.raises(InvalidArgument, match="rows_per_call must be a whole number"):
         sem_filter(pd.DataFrame({"n": [1]}), "{n}", lm=lm, rows_per_call=rows_per_call)
     assert lm.asked == []
 
@@ -290,7 +290,10 @@ def test_scores_maps_and_extracts_go_in_packs():
     scores = frame.sem_score("How glad is {mood} {n}?", rows_per_call="auto", lm=(lm := Scripted(by_row(SCORES))))
     assert scores["_score"].tolist() == [0.9, 0.1, 0.9, 0.5] * 50
     assert len(lm.asked) == 50 + 4 + 10
-    assert scores.tag.outcomes.remarks[0] == "Of 50 rows also asked one by one, 0 (0%) got another answer 16 at a time."
+    assert (
+        scores.tag.outcomes.remarks[0]
+        == "50 rows were also asked one by one: 0 (0%) got another answer in packs of 16."
+    )
     choices = frame.sem_map("{mood} {n}", choices=["up", "down"], rows_per_call=16, lm=Scripted(by_row(CHOICES)))
     assert choices["_map"].fillna("-").tolist() == ["up", "down", "up", "-"] * 50
     assert (choices.tag.outcomes["outcome"] == "unsure").sum() == 50

@@ -44,7 +44,7 @@ def test_the_model_chooses_among_what_is_found(live, titles):
     assert len(live.requests) == 1
     assert "of {braces}" in str(live.requests[0].messages)
     assert titles.tag.quote.sem_search("title", "food", K=2).calls == 0
-    with pytest.raises(InvalidArgument, match="n_rerank is a number of rows"):
+    with pytest.raises(InvalidArgument, match="n_rerank must be a number of rows"):
         titles.tag.sem_search("title", "food", n_rerank=0)
     assert len(live.requests) == 1
 
@@ -84,10 +84,10 @@ def test_columns_of_several_levels_are_told_apart():
     ("arguments", "reason"),
     [
         (("title", "food"), "give K="),
-        (("title", "food", 0), "K is a number of rows, at least 1"),
-        (("title", "food", 2.5), "K is a number of rows, at least 1"),
+        (("title", "food", 0), "K must be a number of rows, at least 1"),
+        (("title", "food", 2.5), "K must be a number of rows, at least 1"),
         (("title", " ", 1), "the query has no words"),
-        (("n", "food", True), "K is a number of rows"),
+        (("n", "food", True), "K must be a number of rows"),
     ],
 )
 def test_bad_searches(titles, arguments, reason):
@@ -100,7 +100,7 @@ def test_bad_columns(titles):
         titles.tag.sem_search("titel", "food", K=1)
     with pytest.raises(InvalidArgument, match="2 columns are called 'title'"):
         titles.set_axis(["title", "title"], axis=1).tag.sem_search("title", "food", K=1)
-    with pytest.raises(InvalidArgument, match="both frames have a column 'title'; tell them apart"):
+    with pytest.raises(InvalidArgument, match="both frames have a column 'title'; rename them"):
         titles.tag.sem_sim_join(titles, "title", "title", 1)
     with pytest.raises(InvalidArgument, match="already has a column '_scores'"):
         titles.rename(columns={"n": "_scores"}).tag.sem_sim_join(pd.Series(["a"], name="s"), "title", "s", 1)

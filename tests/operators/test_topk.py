@@ -353,12 +353,12 @@ def test_an_empty_frame(compare):
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True, "3"])
 def test_k_and_comparisons_are_positive_whole_numbers(k):
-    with pytest.raises(InvalidArgument, match="K is the number of rows to keep"):
+    with pytest.raises(InvalidArgument, match="K must be the number of rows to keep"):
         sem_topk(pd.DataFrame({"n": [1]}), "{n}", k, lm=Scripted(larger))
-    with pytest.raises(InvalidArgument, match="comparisons is the largest number of requests"):
+    with pytest.raises(InvalidArgument, match="comparisons must be the largest number of requests"):
         sem_topk(pd.DataFrame({"n": [1]}), "{n}", 1, lm=Scripted(larger), comparisons=k)
 
 
 def test_another_way_to_compare():
-    with pytest.raises(InvalidArgument, match="compare is one of"):
+    with pytest.raises(InvalidArgument, match="compare must be one of"):
         sem_topk(pd.DataFrame({"n": [1]}), "{n}", 1, lm=Scripted(larger), compare="heap")

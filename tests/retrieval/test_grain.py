@@ -80,7 +80,7 @@ def test_the_set_is_changed_by_hand_and_the_old_one_is_as_it_was():
     assert more.ids == ["m.album", "m.track", "m.playlist_track", "m.playlist"]
     assert not any(hit.doubtful for hit in more if hit.id != "m.album")
     assert len(more.merge()) == 20
-    assert (more.confidence, more.note) == (None, "the tables were chosen by hand")
+    assert (more.confidence, more.note) == (None, "you chose the tables")
     assert tables.ids == ["m.album", "m.track", "m.playlist_track"]
     assert tables["playlist_track"].doubtful
 

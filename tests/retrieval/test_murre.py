@@ -132,7 +132,7 @@ def test_what_cannot_be_left_out_is_said(words):
     question = Question.of("singer")
     with pytest.raises(NotConfigured, match="no tabulation to leave out"):
         relevance(index, question, ablate="tabulation")
-    with pytest.raises(tf.errors.InvalidArgument, match="ablate is one of"):
+    with pytest.raises(tf.errors.InvalidArgument, match="ablate must be one of"):
         relevance(index, question, ablate="hops")
     assert relevance(index, question, ablate="rewrite").shape == (1,)
     assert relevance(index, question, ablate="early-stop").shape == (1,)

@@ -105,7 +105,7 @@ def test_of_a_document_the_beginning_is_read_and_said(bank, words):
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True, "many"])
 def test_k_is_a_number_of_tables(bank, words, k):
-    with pytest.raises(InvalidArgument, match="k is"):
+    with pytest.raises(InvalidArgument, match="k must be"):
         retrieve_tables(QUESTION, bank, k=k, embedder=words)
 
 
@@ -170,7 +170,7 @@ def test_auto_says_how_sure_it_is_and_can_be_asked_to_be_surer(bank, words):
     assert retrieve_tables(QUESTION, bank, embedder=words, method="dense").confidence is None
     assert all(hit.doubtful == (hit.probability < 0.5) for hit in more)
     for wrong in (0, 1, 90, "sure", True):
-        with pytest.raises(InvalidArgument, match="confidence is a probability"):
+        with pytest.raises(InvalidArgument, match="confidence must be a probability"):
             retrieve_tables(QUESTION, bank, confidence=wrong, embedder=words)
     with pytest.raises(InvalidArgument, match="'greedy'"):
         retrieve_tables(QUESTION, bank, confidence=0.9, method="greedy", embedder=words)

@@ -273,8 +273,8 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
             for row in tables
         ),
         *(
-            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: a role that is not a superuser "
-            f"made a function that casts its type, {row['type']}, and reading the column would run that function"
+            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: reading it would run a "
+            f"function of a role that is not a superuser (a cast of its type, {row['type']})"
             for row in columns
         ),
     ]

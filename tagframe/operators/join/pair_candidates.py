@@ -153,8 +153,8 @@ def _nearest(
                 of[row] = order[: int(limit[0])] if by_rank else order[: int((line >= -limit[0]).sum())]
         how = f"its {int(limit[0])} nearest rows" if by_rank else f"rows of similarity {-limit[0]:.2f} or more"
         told = (
-            f"all matches are known of {len(matches)} rows; each other row was asked with {how} only, which finds at "
-            f"least {limit[1]:.0%} of the matches (with probability {1 - DELTA:.0%})"
+            f"all matches of {len(matches)} rows are known; each other row was compared only with {how}, which finds "
+            f"at least {limit[1]:.0%} of the matches (with probability {1 - DELTA:.0%})"
         )
         chosen.append(_Near(of, limit[1], told))
     return min(chosen, key=lambda near: sum(map(len, near.of.values())), default=None)

@@ -107,17 +107,17 @@ def sem_join(
         NotConfigured: no model is set.
     """
     if how not in get_args(JoinHow):
-        raise InvalidArgument(f"how is one of {get_args(JoinHow)}; got {how!r}")
+        raise InvalidArgument(f"how must be one of {get_args(JoinHow)}; got {how!r}")
     if not isinstance(plan, ClaimPlan) and plan not in get_args(Way):
         raise InvalidArgument(
-            f"plan is 'auto', 'blocks', 'pairs', or a ClaimPlan of plan_sem_join(); got {plan!r:.200}"
+            f"plan must be 'auto', 'blocks', 'pairs', or a ClaimPlan of plan_sem_join(); got {plan!r:.200}"
         )
     size = rows_per_call_of(rows_per_call)
     check_limit(limit, "rows")
     if limit is not None and (how != "inner" or plan not in ("auto", "blocks")):
         raise InvalidArgument(f"limit= needs how='inner' and plan='auto' or 'blocks'; got {how=}, {plan=}")
     if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 < recall <= 1:
-        raise InvalidArgument(f"recall is a share of the pairs, above 0 and up to 1; got {recall!r}")
+        raise InvalidArgument(f"recall must be a share of the pairs, above 0 and up to 1; got {recall!r}")
     other = _as_frame(right)
     for side in (frame, other):
         refuse_taken(side, [f"explanation{suffix}"] * return_explanations, suffix, on_error)

@@ -178,7 +178,7 @@ COLUMN_WEIGHTS = replace(LINKED_WEIGHTS, link_share=0.0)
 
 MIP = Method(
     "mip",
-    "solves the program itself, on a solver",
+    "solves JAR's integer program with a solver",
     by_both,
     partial(column_by_column, link_share=LINKED_WEIGHTS.link_share),
     partial(mip, weights=COLUMN_WEIGHTS, seconds=SECONDS),

@@ -263,7 +263,7 @@ def relevance(
         InvalidArgument: an unknown ablation.
     """
     if ablate is not None and ablate not in get_args(Ablation):
-        raise InvalidArgument(f"ablate is one of {get_args(Ablation)}; got {ablate!r}")
+        raise InvalidArgument(f"ablate must be one of {get_args(Ablation)}; got {ablate!r}")
     tables, hops = index.named.whole(), HOPS if lm is not None else REMOVAL_HOPS
     rewriter: Rewriter
     if ablate == "rewrite":
