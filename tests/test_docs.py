@@ -197,6 +197,10 @@ def _anchor(heading: str) -> str:
 def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.split()) <= 700
+
+
+def test_the_changelog_is_one_page():
+    assert len((ROOT / "CHANGELOG.md").read_text("utf-8").split()) <= 900
     assert "pip install" in "\n".join(text.splitlines()[:40])
 
 
