@@ -29,6 +29,15 @@ class Stopping:
             with suppress(Exception):  # it may have ended by itself, or its server be gone
                 stop()
 
+    def check(self) -> None:
+        """For work in Python, between two units of it.
+
+        Raises:
+            Stopped: it was stopped.
+        """
+        if self._is_stopped:
+            raise Stopped
+
     @contextmanager
     def here(self) -> Iterator[None]:
         """A block, and the threads that get its context: what runs there is stopped by :meth:`stop`."""

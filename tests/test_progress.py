@@ -10,7 +10,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.embed import MiniLM, packaged_folder
-from tagframe.progress import shown, waiting
+from tagframe.progress import shown, told_to, waiting
+from tagframe.stopping import Stopped, Stopping
 
 
 class Terminal(io.StringIO):
@@ -83,3 +84,17 @@ def test_the_encoder_is_waited_for(terminal):
     with tf.context(progress=True):
         MiniLM(packaged_folder()).load()
     assert "loading the encoder" in terminal.getvalue()
+
+
+def test_work_in_python_stops_at_its_next_unit():
+    stopping, units = Stopping(), []
+
+    def work():
+        for number in range(1_000):
+            if number == 3:
+                stopping.stop()  # as another thread does, for a client that cancelled
+            yield 1, number
+
+    with told_to(lambda message: stopping.check()), pytest.raises(Stopped):
+        units.extend(shown(work(), 1_000, "reading", "table", progress=False))
+    assert len(units) <= 3

@@ -162,16 +162,23 @@ class CorpusServer:
         return types.CallToolResult(content=[_text(_for_a_model(safe))], structured_content=safe)
 
     async def _worked(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        """The result of the work, or its error; cancelling by the client stops the running statement."""
+        """The result of the work, or its error.
+
+        If the client cancels, the running statement is stopped, and work in Python ends at its next unit.
+        """
         self._begin()
         stopping, doing = Stopping(), [""]
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(_AT_ONCE)
 
+        def tell(message: str) -> None:
+            stopping.check()
+            doing[0] = message
+
         def in_thread() -> Any:
             try:
                 tools = self._tools.result()
-                with stopping.here(), told_to(lambda message: doing.__setitem__(0, message)):
+                with stopping.here(), told_to(tell):
                     return work(tools)
             except Exception as error:
                 if not isinstance(error, TagframeError | Stopped):
