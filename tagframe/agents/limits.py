@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tagframe.answer.guard import LONGEST
-from tagframe.answer.table_names import MOST_TOKENS, token_count
 
 
 def limited(sql: str, rows: int, dialect: str) -> str:
@@ -18,7 +17,7 @@ def limited(sql: str, rows: int, dialect: str) -> str:
     from sqlglot import exp
 
     text = sql.strip().rstrip(";").rstrip()
-    if len(text) > LONGEST or token_count(text, dialect) > MOST_TOKENS:
+    if len(text) > LONGEST:
         return sql
     try:
         statements = [one for one in sqlglot.parse(text, read=dialect) if one is not None]

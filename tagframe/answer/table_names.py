@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from tagframe.engines.base import Dialect, quoted
@@ -14,25 +12,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 T = TypeVar("T")
-_PIECES = re.compile(r"\w+|[^\w\s]")
-
-
-MOST_TOKENS = 10_000
-"""Words and signs of a statement: parsing takes a second for so many, and no limit of a statement's time ends it."""
-
-
-@lru_cache(maxsize=32)
-def token_count(sql: str, dialect: str) -> int:
-    """How many words and signs a statement has; of one that is short enough no more than it may have."""
-    import sqlglot
-
-    at_most = sum(1 for _ in _PIECES.finditer(sql))
-    if at_most <= MOST_TOKENS:
-        return at_most
-    try:
-        return len(sqlglot.tokenize(sql, read=dialect))
-    except sqlglot.errors.SqlglotError:
-        return at_most
 
 
 def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[str, T]:
@@ -45,17 +24,10 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
         tables: by their names.
         dialect: the SQL dialect of the engine.
     """
-    found = _names_read(sql, dialect)
-    return {name: table for name, table in tables.items() if dialect.fold(name) in found}
-
-
-@lru_cache(maxsize=32)
-def _names_read(sql: str, dialect: Dialect) -> frozenset[str]:
-    """The names, folded, of what a statement reads: it is asked for several times on a statement's way."""
     from sqlglot import exp
 
     if (statement := _parsed(sql, dialect)) is None:
-        return frozenset()
+        return {}
     found = set()
     for table, entries in tables_and_entries(statement, dialect):
         if (name := dialect.fold(table.name)) not in entries:
@@ -64,7 +36,7 @@ def _names_read(sql: str, dialect: Dialect) -> frozenset[str]:
         # SQLite takes the name behind IN for a table.
         if isinstance(field := node.args.get("field"), exp.Column | exp.Identifier):
             found.add(dialect.fold(field.name))
-    return frozenset(found)
+    return {name: table for name, table in tables.items() if dialect.fold(name) in found}
 
 
 def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> str:
@@ -110,8 +82,6 @@ def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> s
 def _parsed(sql: str, dialect: Dialect) -> exp.Expr | None:
     import sqlglot
 
-    if token_count(sql, dialect.name) > MOST_TOKENS:
-        return None
     try:
         return sqlglot.parse_one(sql, read=dialect.name)
     except (sqlglot.errors.SqlglotError, RecursionError):

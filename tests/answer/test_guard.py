@@ -332,19 +332,3 @@ def test_tables_of_frames_are_copied_to_memory():
     assert frame["day"].iloc[0] == "2026-01-02T00:00:00"
     assert pd.isna(frame["day"].iloc[1])
     assert frame["price"].tolist()[1] == 1.5
-
-
-@pytest.mark.parametrize("engine", [None, "duckdb"])
-def test_thousands_of_conditions_are_refused_before_they_are_parsed(engine):
-    if engine is not None:
-        pytest.importorskip("duckdb")
-    corpus = tf.open_corpus({"t": pd.DataFrame({"a": [1]})}, engine=engine)
-    sql = "SELECT a FROM t WHERE " + " OR ".join(f"a={number}" for number in range(5_000))
-    calls = [lambda: tf.exec_sql(corpus)(sql), lambda: corpus.tools().call("run_sql", {"sql": sql})]
-    if engine is None:
-        calls.append(lambda: tf.exec_sql(corpus)(f"{sql} OR sem_filter('{{a}} is odd')"))
-    for call in calls:
-        with pytest.raises(UnsafeSQL, match=r"words and signs, and 10,000 at most"):
-            call()
-    text = "'" + "word " * 9_000 + "'"  # one text, however many words it has
-    assert tf.exec_sql(corpus)(f"SELECT a FROM t WHERE a = 1 OR {text} = 'x'")["a"].tolist() == [1]
