@@ -298,7 +298,7 @@ def answered(
     memory = limits.memory * 2**20 + more_memory
     try:
         (state, *said), parts = pool().run(
-            kind, request, seconds=limits.seconds, memory=memory, supply=supply, copied=copied
+            kind, request, seconds=statement.seconds_left, memory=memory, supply=supply, copied=copied
         )
     except Expired:
         raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
