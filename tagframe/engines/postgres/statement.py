@@ -32,7 +32,7 @@ from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
-from tagframe.engines.postgres.connection import Server, named, stepping, without_cells
+from tagframe.engines.postgres.connection import Server, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
@@ -102,7 +102,7 @@ _RESULT_SHARE = 4
 """The part of the memory that a result may take."""
 _MADE_SHARE = 2
 """The part of the memory that what is made for a row may take."""
-_SPILLED = 8
+_SPILLED = 2
 """How many times the memory may be written to files in the server."""
 _GRACE = 0.5
 """Seconds to wait for a server that does not stop by itself: one division may take three."""
@@ -184,14 +184,10 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
 
 def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words: Sequence[Word]) -> str:
     """Less memory for each of this many sorts and hash tables, and fewer files, unless the server's own limits are
-    lower.
-
-    ``temp_file_limit`` is set where the role may: a superuser, or one to whom SET on it was granted.
-    """
+    lower."""
     version = connection.info.server_version
     each = max(64, min(32 * 1024, limits.memory * 1024 // 4 // kept_apart))
     lower = f"least(pg_size_bytes(current_setting('work_mem')) / 1024, {each})"
-    granted = " OR has_parameter_privilege('temp_file_limit', 'SET')" if version >= 150000 else ""
     return "; ".join(
         [
             f"SELECT set_config('work_mem', {lower} || 'kB', true)",
@@ -201,8 +197,7 @@ def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words:
             *(["SET LOCAL enable_hashagg = off"] if any(w.word in ("intersect", "except") for w in words) else []),
             f"SET LOCAL {GATHERED} = 0",
             f"SET LOCAL {KEPT} = 0",
-            f"SELECT set_config('temp_file_limit', '{limits.memory * _SPILLED}MB', true) "
-            f"WHERE current_setting('temp_file_limit') = '-1' AND (current_setting('is_superuser') = 'on'{granted})",
+            spilling(version, limits.memory * _SPILLED, local=True),
         ]
     )
 
