@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
-from tagframe.engines.postgres.connection import MOST_SPILLED, SECONDS, Held, Looking, Reading, Server, named, settings, spilling
+from tagframe.engines.postgres.connection import (
+    MOST_SPILLED,
+    SECONDS,
+    Held,
+    Looking,
+    Reading,
+    Server,
+    named,
+    settings,
+    spilling,
+)
 
 _WAITING = 4
 """Free connections of a kind that are kept."""
