@@ -36,6 +36,8 @@ def trees_of(sql: str, dialect: str | type[sqlglot.Dialect]) -> tuple[exp.Expr, 
         raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {LONGEST:,} at most may run: {shown}")
     try:
         spoken = Dialect.get_or_raise(dialect)
+        # Indexes stay as they are written: to shift one, the parser would look at all that stands before it each time.
+        spoken.INDEX_OFFSET = 0
         tokens = spoken.tokenize(sql)
         parser = _counting(type(spoken))(dialect=spoken)
         parser.steps_left = 1_000 + _STEPS * len(tokens)
