@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tagframe.answer.guard import LONGEST
+from tagframe.engines.parsing import trees_of
+from tagframe.errors import UnsafeSQL
 
 
 def limited(sql: str, rows: int, dialect: str) -> str:
@@ -13,15 +14,12 @@ def limited(sql: str, rows: int, dialect: str) -> str:
     >>> limited("SELECT a FROM t LIMIT 2", 3, "sqlite")
     'SELECT a FROM t LIMIT 2'
     """
-    import sqlglot
     from sqlglot import exp
 
     text = sql.strip().rstrip(";").rstrip()
-    if len(text) > LONGEST:
-        return sql
     try:
-        statements = [one for one in sqlglot.parse(text, read=dialect) if one is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError):
+        statements = trees_of(text, dialect)
+    except UnsafeSQL:
         return sql
     if len(statements) != 1 or not isinstance(tree := statements[0], exp.Query):
         return sql

@@ -106,11 +106,11 @@ class ExecSQL:
         """
         asked = query if isinstance(query, Query) and query.tables else Query(str(query), names_of(self.corpus))
         reader = Reader(self.corpus, asked.tables, self.limits)
-        tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
         if has_functions(asked.sql):
             done = yield from Staged(asked.sql, reader, self.on_error, self.rows_per_call).steps()
         else:
             done = Done(reader.run(asked.sql), asked.sql, reader)
+        tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
         execution = Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text)
         results.remember(done.rows, execution=execution)
         if said := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):

@@ -7,6 +7,7 @@ separate process with its own memory limit. That process can be killed, and can 
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import pandas as pd
 
 from tagframe.answer.table_names import named_tables, tables_and_entries, with_known_names
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
+from tagframe.engines.parsing import trees_of
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
 
     from tagframe.corpus import Corpus, TableProfile
     from tagframe.engines.base import Engine
-
-LONGEST = 50_000
-"""The longest statement in characters; far more than a model writes for a question."""
 
 
 def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, functions: Collection[str] = ()) -> str:
@@ -48,17 +47,11 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, func
         UnsafeSQL: more than one statement, anything but SELECT (with WITH, UNION, …), another table, or text that does
             not parse.
     """
-    import sqlglot
-
-    if len(sql) > LONGEST:
-        raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {LONGEST:,} at most may run: {sql[:200]!r}")
+    statements = trees_of(sql, dialect.name)
+    if len(statements) != 1:
+        raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
     try:
-        statements = [statement for statement in sqlglot.parse(sql, read=dialect.name) if statement is not None]
-        if len(statements) != 1:
-            raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
         _check_statement(statements[0], sql, tables, dialect, {*dialect.functions, *functions})
-    except sqlglot.errors.SqlglotError as error:
-        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {sql[:200]!r}") from error
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {sql[:200]!r}") from error
     return sql.strip().rstrip(";").rstrip()
@@ -163,11 +156,15 @@ class Reader:
 
     def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
         engine = self.engine
+        start = time.monotonic()
         checked = check_sql(self.resolved(sql), [*self.tables, *self.brought], engine.dialect)
+        named = named_tables(checked, self.tables, engine.dialect)
+        brought = named_tables(checked, self.brought, engine.dialect)
+        spent = time.monotonic() - start
         # An engine that only holds rows runs no statement where the tables are: they are copied for each.
         in_place = not isinstance(engine, RowsOnly) or engine.dialect != RowsOnly.dialect
         own, others = {}, {}
-        for name, id in named_tables(checked, self.tables, engine.dialect).items():
+        for name, id in named.items():
             profile = self.corpus.profile(id)
             if self.corpus.engine(id) == engine and in_place:
                 hidden = tuple(column.name for column in profile.columns if not column.for_models)
@@ -178,8 +175,7 @@ class Reader:
                 if id not in self._copies:
                     self._copies[id] = self._copy(id, profile)
                 others[name] = self._copies[id]
-        brought = named_tables(checked, self.brought, engine.dialect)
-        return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain))
+        return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
         engine = self.corpus.engine(id)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from tagframe.engines.base import Dialect, quoted
+from tagframe.engines.parsing import trees_of
+from tagframe.errors import UnsafeSQL
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -80,12 +82,11 @@ def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> s
 
 
 def _parsed(sql: str, dialect: Dialect) -> exp.Expr | None:
-    import sqlglot
-
     try:
-        return sqlglot.parse_one(sql, read=dialect.name)
-    except (sqlglot.errors.SqlglotError, RecursionError):
+        trees = trees_of(sql, dialect.name)
+    except UnsafeSQL:
         return None
+    return trees[0] if trees else None
 
 
 def _dotted(database: exp.Expr | None, table: exp.Expr | None, dialect: Dialect) -> str:

@@ -103,6 +103,7 @@ class FactsFile:
             OSError: it cannot be written.
         """
         self.file.write(kept.to_bytes())
+        _read_before[self.file.path] = (self.file.mark(), KeptFile(self.file.copy).mark()), kept
 
     def others(self) -> Iterator[Kept]:
         """The facts of other sources, as far as they can be read."""

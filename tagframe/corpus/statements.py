@@ -43,9 +43,11 @@ class Statement:
     @property
     def fact(self) -> tuple[str, tuple[str, ...]]:
         """Its key among the facts. A user's statement for a question replaces the earlier one."""
+        return "statement", (self.digest or self._digest(), *self.tables)
+
+    def _digest(self) -> str:
         text = f"{spoken(self.question)}\n{'' if self.by == 'user' else self.sql.casefold()}\n{self.by}"
-        digest = self.digest or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        return "statement", (digest, *self.tables)
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
     @property
     def value(self) -> dict[str, Any]:

@@ -41,6 +41,11 @@ class Told:
     """
 
     facts: Mapping[FactKey, tuple[Any, float]] = field(default_factory=dict)
+    _read: dict[FactKey, tuple[tuple[Any, float], Statement]] = field(default_factory=dict, repr=False, compare=False)
+    """The statements of these facts, or of earlier ones that became these: only new ones are read again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"facts": self.facts, "_read": {}}
 
     @classmethod
     def of(cls, known: Knowledge) -> Told:
@@ -77,10 +82,15 @@ class Told:
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """The statements, the earliest first."""
-        told = sorted(
-            (at, of, value) for (kind, of), (value, at) in self.facts.items() if kind == "statement" and value
-        )
-        return tuple(Statement.of(of, value, at) for at, of, value in told)
+        known, read = dict(self._read), dict[FactKey, tuple[tuple[Any, float], Statement]]()
+        for key, fact in self.facts.items():
+            (kind, of), (value, at) = key, fact
+            if kind == "statement" and value:
+                held = known.get(key)
+                read[key] = held if held and held[0] is fact else (fact, Statement.of(of, value, at))
+        self._read.clear()  # what is no fact any more may have values of columns that are hidden by now
+        self._read.update(read)
+        return tuple(sorted((one for _, one in read.values()), key=lambda one: (one.at, one.fact[1])))
 
     def merged(self, *others: Told) -> Told:
         """These facts and those of others, the later one of each; at the same time, one with a value."""
@@ -89,8 +99,8 @@ class Told:
             for key, (value, at) in other.facts.items():
                 held = facts.get(key)
                 if held is None or (at, value is not None) > (held[1], held[0] is not None):
-                    facts[key] = value, at
-        return self if facts == self.facts else Told(facts)
+                    facts[key] = other.facts[key]
+        return self if facts == self.facts else Told(facts, dict(self._read))
 
     def changed(self, values: Mapping[FactKey, Any]) -> Told:
         """These facts, with the given ones that are not known yet, told now."""
@@ -100,7 +110,7 @@ class Told:
     def with_values(self, values: Mapping[FactKey, Any]) -> Told:
         """These facts, with the given ones told now; None undoes one. See :meth:`bare` for hidden columns."""
         at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks may be set back
-        told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}})
+        told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}}, dict(self._read))
         return told.bare(told.knowledge.withheld)
 
     def bare(self, withheld: Collection[Column]) -> Told:

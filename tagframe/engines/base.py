@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ class SQLLimits:
 
     Attributes:
         rows: at most this many in its result; a larger result is refused, not cut.
-        seconds: of running; after that it is killed.
+        seconds: of checking and running; after that it is killed.
         memory: megabytes, in addition to the tables that are copied for it; a quarter of them for its result. On
             systems that cannot limit a process (Windows, macOS), only SQLite's own heap has this limit.
     """
@@ -212,6 +213,7 @@ class UntrustedStatement:
         relations: tables that are sent with the statement, by their names in it.
         limits: of rows, time and memory.
         explain: only compile it, to find unknown columns before anything is paid for.
+        spent: seconds that were spent on checking it; they count as its time.
     """
 
     sql: str
@@ -219,6 +221,27 @@ class UntrustedStatement:
     relations: Mapping[str, pa.Table]
     limits: SQLLimits
     explain: bool = False
+    spent: float = 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds that it may still take.
+
+        Raises:
+            SQLFailed: there are none.
+        """
+        return self._left(self.limits.seconds - self.spent)
+
+    def until(self, deadline: float) -> float:
+        """The seconds until a deadline, by the monotonic clock; raises as :attr:`seconds_left`."""
+        return self._left(deadline - time.monotonic())
+
+    def _left(self, seconds: float) -> float:
+        if seconds <= 0:
+            raise SQLFailed(
+                f"the SQL was stopped after {self.limits.seconds:g} seconds, while it was checked: {self.shown}"
+            )
+        return seconds
 
     @property
     def shown(self) -> str:

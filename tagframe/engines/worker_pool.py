@@ -310,7 +310,7 @@ def answered(
     memory = limits.memory * 2**20 + more_memory
     try:
         (state, *said), parts = pool().run(
-            kind, request, seconds=limits.seconds, memory=memory, supply=supply, copied=copied
+            kind, request, seconds=statement.seconds_left, memory=memory, supply=supply, copied=copied
         )
     except Died as error:
         raise SQLFailed(str(error)) from error

@@ -106,7 +106,7 @@ def learn(
         held = counted.get(key)
         counted[key] = run if held is None else replace(held, times=held.times + run.times)
     found, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
-    before = {key.sides for one in statements_of(corpus) for key in one.joins}
+    before = {key.sides for key in knowledge_of(corpus).known.ran}
     kept, doubtful = _without_doubtful(corpus, found)
     tell(corpus, kept)
     new = {key.sides: str(key) for one in kept for key in one.joins if key.sides not in before}
@@ -152,10 +152,13 @@ def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[
     that lose a join for this reason are returned too.
     """
     new = {one.fact: one for one in found}
-    every = {one.fact: replace(one, runs={}) for one in statements_of(corpus)} | new
+    touched = {_tables(key) for one in found for key in one.joins}
+    if not touched:
+        return list(found), ()
+    known = (one for one in statements_of(corpus) if any(_tables(key) in touched for key in one.joins))
+    every = {one.fact: one for one in known} | new
     joined = Counter(key.sides for one in every.values() for key in one.joins)
     together = Counter(pair for one in every.values() for pair in {_tables(key) for key in one.joins})
-    touched = {_tables(key) for one in found for key in one.joins}
     doubted: dict[object, str] = {}
     for one in every.values():
         for key in one.joins if one.by != "user" else ():
@@ -163,7 +166,11 @@ def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[
             if is_rare and _values_differ(corpus, key):
                 doubted[key.sides] = str(key)
     kept = [
-        replace(one, joins=tuple(key for key in one.joins if key.sides not in doubted))
+        replace(
+            one,
+            joins=tuple(key for key in one.joins if key.sides not in doubted),
+            runs=one.runs if fact in new else {},
+        )
         for fact, one in every.items()
         if fact in new or any(key.sides in doubted for key in one.joins)
     ]

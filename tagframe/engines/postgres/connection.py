@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SECONDS = 600.0
 """The time limit of our own statements; those of profiles have a lower one."""
+MOST_SPILLED = 16 * 1024
+"""Megabytes that one of our own statements may write to files in the server; untrusted ones have a lower limit."""
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -153,6 +155,22 @@ def settings(seconds: float) -> list[str]:
     ]
 
 
+def spilling(version: int, megabytes: int, *, local: bool = False) -> str:
+    """A statement that lowers ``temp_file_limit``, if the role may: a superuser, or one to whom SET on it was granted.
+
+    Args:
+        version: of the server, as its ``server_version_num``.
+        megabytes: that the server may write to files at the same time for this connection.
+        local: whether the limit ends with the transaction.
+    """
+    granted = " OR has_parameter_privilege('temp_file_limit', 'SET')" if version >= 150000 else ""
+    return (
+        f"SELECT set_config('temp_file_limit', '{megabytes}MB', {str(local).lower()}) "
+        "WHERE pg_size_bytes(current_setting('temp_file_limit')) NOT BETWEEN 0 AND "
+        f"{megabytes * 2**20} AND (current_setting('is_superuser') = 'on'{granted})"
+    )
+
+
 class Held(ABC):
     """One connection, used by one call."""
 
@@ -164,6 +182,11 @@ class Held(ABC):
     @abstractmethod
     def made(cls, server: Server) -> Self:
         """A new one; raises what the driver raises."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """The server's ``server_version_num``."""
 
     @abstractmethod
     def run(self, sql: str) -> None:
@@ -217,6 +240,10 @@ class Looking(Held):
         connect, by_name = _driver("psycopg").connect, _driver("psycopg.rows").dict_row
         return cls(connect(server.conninfo, autocommit=True, prepare_threshold=None, row_factory=by_name), server)
 
+    @property
+    def version(self) -> int:
+        return int(self.connection.info.server_version)
+
     def run(self, sql: str) -> None:
         self.connection.execute(sql)
 
@@ -233,6 +260,10 @@ class Reading(Held):
     def made(cls, server: Server) -> Self:
         """Each statement runs by itself, unless a transaction is begun."""
         return cls(_driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True), server)
+
+    @property
+    def version(self) -> int:
+        return int(self.connection.adbc_get_info()["vendor_version"])
 
     def run(self, sql: str) -> None:
         with self.connection.cursor() as cursor:

@@ -26,13 +26,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
+from tagframe.engines.parsing import trees_of
 from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
-from tagframe.engines.postgres.connection import Server, named, stepping, without_cells
+from tagframe.engines.postgres.connection import Server, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
@@ -102,7 +102,7 @@ _RESULT_SHARE = 4
 """The part of the memory that a result may take."""
 _MADE_SHARE = 2
 """The part of the memory that what is made for a row may take."""
-_SPILLED = 8
+_SPILLED = 2
 """How many times the memory may be written to files in the server."""
 _GRACE = 0.5
 """Seconds to wait for a server that does not stop by itself: one division may take three."""
@@ -118,6 +118,7 @@ def run_statement(
 ) -> pd.DataFrame:
     """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
     shown, limits = statement.shown, statement.limits
+    deadline = time.monotonic() + statement.seconds_left
     words = plain_words(statement.sql, {name.lower() for name in schemas})
     memory = limits.memory * _MEGABYTE // _MADE_SHARE
     tree, most = _judged(statement, memory)
@@ -129,12 +130,12 @@ def run_statement(
         plain = bounded(words, bounds, shown)
         return f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain}) AS s LIMIT {limits.rows + 1}"
 
-    deadline = time.monotonic() + limits.seconds
     kept_apart = 1 + len(list(tree.find_all(exp.Table))) + sum(word.word in _SORTING for word in words)
     expired = threading.Event()
-    with _named_errors(server, statement, tables, expired), stepping(server, limits.seconds) as connection:
+    left = statement.until(deadline)
+    with _named_errors(server, statement, tables, expired), stepping(server, left) as connection:
         _load_as_text(connection)
-        with _gives_up(connection, limits.seconds + _GRACE, expired):
+        with _gives_up(connection, left + _GRACE, expired):
             connection.execute(_memory_settings(connection, limits, kept_apart, words))
             if statement.explain or any(is_looked_into(words, start) for start in range(len(words))):
                 # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
@@ -167,9 +168,9 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
     """
     shown = statement.shown
     try:
-        tree = parse_one(statement.sql, read=FaithfulPostgres)
-        if not isinstance(tree, exp.Query):
-            raise UnsafeSQL(f"only SELECT may run, not {tree.key.upper()}: {shown}")
+        trees = trees_of(statement.sql, FaithfulPostgres)
+        if len(trees) != 1 or not isinstance(tree := trees[0], exp.Query):
+            raise UnsafeSQL(f"only one SELECT may run, not {[tree.key.upper() for tree in trees]}: {shown}")
         for kind in tree.find_all(exp.DataType, exp.ObjectIdentifier):
             name = kind.this.value.lower() if isinstance(kind.this, exp.DType) else ""
             if isinstance(kind.this, exp.Interval):
@@ -177,22 +178,16 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
             if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
                 raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} is not allowed in a SELECT: {shown}")
         return tree, Sizes(tree).bound(memory, shown)
-    except SqlglotError as error:
-        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
 
 
 def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words: Sequence[Word]) -> str:
     """Less memory for each of this many sorts and hash tables, and fewer files, unless the server's own limits are
-    lower.
-
-    ``temp_file_limit`` is set where the role may: a superuser, or one to whom SET on it was granted.
-    """
+    lower."""
     version = connection.info.server_version
     each = max(64, min(32 * 1024, limits.memory * 1024 // 4 // kept_apart))
     lower = f"least(pg_size_bytes(current_setting('work_mem')) / 1024, {each})"
-    granted = " OR has_parameter_privilege('temp_file_limit', 'SET')" if version >= 150000 else ""
     return "; ".join(
         [
             f"SELECT set_config('work_mem', {lower} || 'kB', true)",
@@ -202,8 +197,7 @@ def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words:
             *(["SET LOCAL enable_hashagg = off"] if any(w.word in ("intersect", "except") for w in words) else []),
             f"SET LOCAL {GATHERED} = 0",
             f"SET LOCAL {KEPT} = 0",
-            f"SELECT set_config('temp_file_limit', '{limits.memory * _SPILLED}MB', true) "
-            f"WHERE current_setting('temp_file_limit') = '-1' AND (current_setting('is_superuser') = 'on'{granted})",
+            spilling(version, limits.memory * _SPILLED, local=True),
         ]
     )
 
