@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.pacing import Lane, Rates
+from tagframe.lm.pacing import Rates, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
 from tagframe.lm.store import ResponseStore
@@ -48,7 +48,7 @@ class Route:
 
     lm: LM
     transport: Transport
-    lane: Lane
+    state: ServerState
     rates: Rates | None
     budget: Budget | None
     price: Price | None
@@ -108,17 +108,17 @@ class Attempts:
         except LMRequestFailed as error:
             if not (meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error)):
                 raise
-            self._route.lane.gives_logprobs = False
+            self._route.state.gives_logprobs = False
             meter.retried += 1
             sent = self._parameters(meter)
             reply = await self._patiently(prompt, meter, sent)
         if not reply.unfinished:
             return reply
-        lane, known = self._route.lane, self._route.lane.reasoning
-        lane.reasoning = ROOM_FOR_REASONING
+        state, known = self._route.state, self._route.state.reasoning
+        state.reasoning = ROOM_FOR_REASONING
         roomier = self._parameters(meter)
         if roomier.limit == sent.limit:  # it had that room, or its limit is the user's word or the server's
-            lane.reasoning = known
+            state.reasoning = known
             return reply
         if self._route.store is not None and self._route.store.writable:
             self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)
@@ -139,13 +139,13 @@ class Attempts:
         """The parameters to send: the job's own, with a length limit if a budget needs one, and room for reasoning."""
         own = meter.parameters
         if own.logprobs == "optional":
-            own = replace(own, logprobs=self._route.lane.gives_logprobs)
+            own = replace(own, logprobs=self._route.state.gives_logprobs)
         if any(own.extra.get(name) is not None for name in LENGTHS):
             return own  # the user's word
         if own.max_tokens is None:
             bounded = self._route.budget is not None and self._route.budget.bounds_answers
             return replace(own, max_tokens=ROOM_UNDER_A_BUDGET) if bounded else own
-        room = self._route.lane.reasoning
+        room = self._route.state.reasoning
         return replace(own, max_tokens=own.max_tokens + room) if room else own
 
     async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
@@ -191,12 +191,12 @@ class Attempts:
         window = None if route.budget is None else self._window(prompt, route.budget)
         reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget, window)
         spent: Cost | None = None
-        lengths, allowed = route.lane.lengths, _allowed(parameters)
+        lengths, allowed = route.state.lengths, _allowed(parameters)
         expected = estimate_tokens(prompt) + estimate_answer(parameters)
         try:
             if route.rates is not None:
                 await route.rates.take(expected, self._sleep)
-            started = await route.lane.enter(route.lm.retry.patience, self._sleep, expected)
+            started = await route.state.enter(route.lm.retry.patience, self._sleep, expected)
             told: Reply | LMRequestFailed | None = None
             try:
                 if self._stopped is not None:
@@ -224,7 +224,7 @@ class Attempts:
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.lane.leave(started, told, route.lm.retry.patience, expected)
+                route.state.leave(started, told, route.lm.retry.patience, expected)
                 meter.seconds += time.monotonic() - started
         finally:
             if route.budget is not None and reserved is not None:
@@ -246,7 +246,7 @@ class Attempts:
         allowed = _allowed(parameters)
 
         def most() -> Cost:
-            tokens_out = self._route.lane.lengths.most(allowed)
+            tokens_out = self._route.state.lengths.most(allowed)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
 
         try:
@@ -262,7 +262,7 @@ class Attempts:
         tokens_in = most_tokens(prompt)
         dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER)
         long = Cost(1, tokens_in + LONG_ANSWER, dollars or 0.0)
-        return Window(self._route.lane, lambda: self._route.lane.lengths.seen, long)
+        return Window(self._route.state, lambda: self._route.state.lengths.seen, long)
 
     def _believed(self, reply: Reply, prompt: Prompt, parameters: Parameters) -> Reply:
         """The reply without the server's counts where they are impossible: one would spend this budget and the next."""

@@ -127,7 +127,7 @@ class Run:
         self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
         self._wake()
         try:
-            with self._route.lane.gate.serving(self._concurrency):
+            with self._route.state.gate.serving(self._concurrency):
                 async with asyncio.TaskGroup() as workers:
                     for _ in range(min(self._concurrency - self._working, len(jobs))):
                         self._working += 1

@@ -14,7 +14,7 @@ from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_yo
 from tagframe.lm.attempts import Route
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
-from tagframe.lm.pacing import lane_of, rates_of
+from tagframe.lm.pacing import rates_of, server_state
 from tagframe.lm.pricing import Price, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
@@ -245,19 +245,19 @@ class LM:
     def route(self, store: ResponseStore | None) -> Route:
         """Where the requests of a call go."""
         endpoint = self.transport.endpoint
-        lane = lane_of(endpoint, self.model)
+        state = server_state(endpoint, self.model)
         source = 0
         if store is not None and store.writable:
             kept, store = store, None
             with warned(kept, "written"):
                 source = kept.source(endpoint, self.model, self.model)
-                lane.reasoning = lane.reasoning or kept.reasoning(source)
+                state.reasoning = state.reasoning or kept.reasoning(source)
                 store = kept
         settings = self.settings()
         return Route(
             lm=self,
             transport=self.transport,
-            lane=lane,
+            state=state,
             rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
             budget=account_of(settings.budget),
             price=self.price or price_of(self.model),

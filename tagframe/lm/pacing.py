@@ -163,7 +163,7 @@ class Lengths:
         return max(allowed, self.longest)
 
 
-class Lane:
+class ServerState:
     """The shared state of all requests of this process to one model of one server.
 
     Attributes:
@@ -226,13 +226,13 @@ class Lane:
         self.gate.release()
 
 
-_lanes: dict[tuple[str, str], Lane] = {}
+_states: dict[tuple[str, str], ServerState] = {}
 _rates: dict[tuple[str, str, float | None, float | None], Rates] = {}
 
 
-def lane_of(endpoint: str, model: str) -> Lane:
+def server_state(endpoint: str, model: str) -> ServerState:
     """The shared state of a model: later calls use what earlier calls learned about the server's limits."""
-    return _lanes.setdefault((endpoint, model), Lane())
+    return _states.setdefault((endpoint, model), ServerState())
 
 
 def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) -> Rates | None:
@@ -244,7 +244,7 @@ def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) ->
 
 def forget() -> None:
     """Forget everything about all models, as in a new process. After a fork, requests in flight are the parent's."""
-    _lanes.clear()
+    _states.clear()
     _rates.clear()
 
 

@@ -19,7 +19,7 @@ from tests.answer.guarded import run_sql
 pytestmark = pytest.mark.slow
 
 MANY = 5_000
-LIMITS = SQLLimits(rows=10_000, seconds=30.0)
+LIMITS = SQLLimits(rows=10_000, seconds=5.0)
 _HANGS = 120
 """Seconds after which the process is ended: a statement hangs."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.lm import LM, Prompt, RetryPolicy
-from tagframe.lm.pacing import Rates, lane_of
+from tagframe.lm.pacing import Rates, server_state
 from tagframe.lm.pricing import estimate_tokens
 from tagframe.lm.quota import Allowance, Quota, ServerLimits, limits_of
 
@@ -221,5 +221,5 @@ def test_what_was_learned_serves_the_next_call(server: Server):
         waits.append(seconds)
         return False
 
-    asyncio.run(lane_of(server.url, "openai/test").quota.take(1, asked))
+    asyncio.run(server_state(server.url, "openai/test").quota.take(1, asked))
     assert len(waits) == 1

@@ -25,7 +25,7 @@ from tag_bench.server import Reply, Request, Server, error
 from tagframe import errors
 from tagframe.errors import AnswerRejected, LMRequestFailed, RunStopped
 from tagframe.lm import LM, Prompt, RetryPolicy
-from tagframe.lm.pacing import lane_of
+from tagframe.lm.pacing import server_state
 
 pytestmark = pytest.mark.slow
 
@@ -230,8 +230,8 @@ def test_a_pause_that_one_call_waits_for_is_too_long_for_another(server: Server)
     waiting.start()
     while server.count == 0:
         time.sleep(0.001)
-    lane = lane_of(patient.transport.endpoint, patient.model)
-    while not lane.paused:
+    state = server_state(patient.transport.endpoint, patient.model)
+    while not state.paused:
         time.sleep(0.001)
     failure = LM("openai/test", api_base=server.url, store=None).complete([Prompt.of("other")])[0].error
     assert isinstance(failure, errors.RateLimited)
