@@ -165,7 +165,7 @@ def test_bad_arguments_of_lotus_operators():
 @pytest.mark.skipif(installed, reason="LOTUS is installed")
 @pytest.mark.parametrize(("name", "arguments"), [("sem_cluster_by", ("a", 1)), ("sem_partition_by", (len,))])
 def test_without_lotus_its_operators_name_the_extra(name, arguments):
-    with pytest.raises(MissingExtra, match=r"this operator is LOTUS's, .* pip install 'tagframe\[lotus\]'"):
+    with pytest.raises(MissingExtra, match=r"this operator needs LOTUS: pip install 'tagframe\[lotus\]'"):
         getattr(pd.DataFrame({"a": ["b", "c"]}).tag, name)(*arguments)
 
 

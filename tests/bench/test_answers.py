@@ -158,7 +158,7 @@ def test_a_picture_and_the_published_figures_stand_beside(data, tmp_path):
     result = run(data, "--method", "handwritten", "--lm", "judgements", "--questions", "0", "--plot", picture)
     assert picture.stat().st_size > 1_000
     assert "published, handwritten" in result.stderr
-    assert "published: of other questions (all 80, with an earlier key) and of a weaker model" in result.stderr
+    assert "published: other questions (all 80, an earlier key) and a weaker model" in result.stderr
     assert "a call a row, as LOTUS asks       3.0 calls" in result.stderr
     assert "55.0" in result.stderr
 

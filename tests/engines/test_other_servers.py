@@ -205,7 +205,7 @@ def test_a_statement_runs_over_copies_and_not_on_the_server(shop, monkeypatch):
     with closing(sqlite3.connect(shop)) as file:
         assert file.execute("SELECT count(*) FROM orders").fetchone() == (1000,)
     monkeypatch.setattr(guard, "MOST_COPIED", 999)
-    with pytest.raises(SQLFailed, match=r"main.orders has 1,000 rows.* copied from sqlite:.*; 999 are copied at most"):
+    with pytest.raises(SQLFailed, match=r"main.orders has 1,000 rows.* copied from sqlite:.*; at most 999 are copied"):
         exec_sql(opened(shop))("SELECT count(*) FROM orders")
 
 

@@ -101,9 +101,9 @@ def test_only_the_schemas_that_are_asked_for(database):
     assert opened(url, schemas=["stock"]).ids == ("stock.product",)
     with pytest.raises(SourceNotFound, match=r"no schema 'stok'.*did you mean 'stock'"):
         opened(url, schemas=["stok"])
-    with pytest.raises(InvalidArgument, match="list of names"):
+    with pytest.raises(InvalidArgument, match="list of schema names"):
         tf.open_corpus(url, schemas="stock")
-    with pytest.raises(InvalidArgument, match="server's schemas"):
+    with pytest.raises(InvalidArgument, match="a server's URL"):
         tf.open_corpus({"a": pd.DataFrame({"x": [1]})}, schemas=["stock"])
     with pytest.raises(InvalidArgument, match="cannot read from nosuch"):
         tf.open_corpus("nosuch://a@b/c")
