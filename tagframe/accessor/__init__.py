@@ -43,7 +43,7 @@ class TagAccessor(OperatorMethods):
             FactUnknown: the frame does not come from a merge.
         """
         report: MergeReport = results.require(self._frame, "merge_report", "merge()")
-        return report.read_of(len(self._frame)) if hasattr(report, "read_of") else report
+        return report.read_of(len(self._frame))
 
     @property
     def outcomes(self) -> pd.DataFrame:

@@ -1,8 +1,7 @@
-"""How much a file may make of itself: a small file may claim far more rows, columns and text than memory can hold.
+"""Limits on the content of files: a small file may claim far more rows, columns and text than memory can hold.
 
-The limits are far above what tables of people's own hold. A file that passes one is left out and named in
-``corpus.problems``; what it says there tells how the file can be read nevertheless. Limits that grow with the file are
-of the form "so much free, beyond it so much for each byte of the file": a large file may be large.
+The limits are far above ordinary tables. A file that exceeds one is left out and named in ``corpus.problems``, with a
+way to read it. A limit that grows with the file is a pair: a free amount, and an amount for each byte of the file.
 """
 
 from __future__ import annotations
@@ -13,66 +12,66 @@ from collections.abc import Sequence
 from tagframe.errors import UnreadableTable
 
 COLUMNS = 10_000
-"""Columns of a table of a file. Each costs about half a millisecond wherever it is looked at."""
+"""The most columns of a table in a file. Profiling takes about half a millisecond for each."""
 
 SAME_NAMES = 1_000
-"""Columns of a file that have one name: pandas compares each with all others."""
+"""The most columns with the same name: pandas compares each with all others."""
 
 CSV_FIRST_ROWS = 8 * 2**20
-"""Characters of the first two rows of a CSV file, which tell its columns: 400 for each of so many columns and rows."""
+"""The most characters in the first two rows of a CSV file: about 400 for each cell of :data:`COLUMNS` columns."""
 
 PARQUET_FOOTER = 32 * 2**20
-"""Bytes of what a Parquet file says of itself, all of which is read before any row; 30 times as many of memory."""
+"""The largest footer of a Parquet file in bytes. It is read before any row and takes 30 times as much memory."""
 
 FREE_PARQUET_BYTES, PARQUET_BYTES_A_BYTE = 256 * 2**20, 100
-"""Bytes of a Parquet file without its compression, and of its texts. One that is in many rows is in the file once."""
+"""Uncompressed bytes of a Parquet file, and bytes of its texts. A repeated text may be in the file only once."""
 
 FREE_PARQUET_CELLS, PARQUET_CELLS_A_BYTE = 20_000_000, 100
-"""Cells of a Parquet file. A run of one value takes no room in it, so that a thousand bytes may be a billion rows."""
+"""Cells of a Parquet file. A run of one value takes almost no space, so a thousand bytes may be a billion rows."""
 
 WORKBOOK_SHEETS = 1_000
-"""Sheets of a workbook, each of which is a table."""
+"""The most sheets of a workbook; each is a table."""
 
 FREE_WORKBOOK_CELLS, WORKBOOK_CELLS_A_BYTE = 1_000_000, 1
-"""Cells of all sheets of a workbook, each from A1 to its last row and column: what lies between is in memory, too.
-Those of ordinary workbooks take two bytes each, and more."""
+"""Cells of all sheets of a workbook. Each sheet counts from A1 to its last row and column, as empty cells between are
+in memory, too. A cell of an ordinary workbook takes two bytes or more."""
 
 FREE_WORKBOOK_BYTES, WORKBOOK_BYTES_A_BYTE = 64 * 2**20, 100
-"""Bytes of a workbook without its compression, and of the cells of all its sheets as text. Ordinary ones are
-compressed to a fifth or a twentieth."""
+"""Uncompressed bytes of a workbook, and bytes of all its cells as text. Ordinary workbooks are compressed to between a
+fifth and a twentieth."""
 
 FREE_WORKBOOK_MEMORY, WORKBOOK_MEMORY_A_BYTE = 512 * 2**20, 64
-"""Bytes of memory that the process which reads a workbook may take."""
+"""The memory, in bytes, of the process that reads a workbook."""
 
 FREE_WORKBOOK_SECONDS, WORKBOOK_BYTES_A_SECOND = 4.0, 2**19
-"""Seconds of the processor after which that process is ended. Ordinary workbooks are read several times as fast."""
+"""CPU seconds after which that process is ended. Ordinary workbooks are read several times as fast."""
 
 
 def allowed(free: int, a_byte: int, size: int) -> int:
-    """What a file of so many bytes may have of something."""
+    """The limit for a file of ``size`` bytes."""
     return max(free, a_byte * size)
 
 
 def check_names(path: object, names: Sequence[object]) -> None:
-    """Refuse a table of too many columns, or of too many of one name.
+    """Refuse a table with too many columns, or too many of one name.
 
     Raises:
-        UnreadableTable: it is such.
+        UnreadableTable: it has too many.
     """
     check_columns(path, len(names))
     for name, count in Counter(filter(None, names)).most_common(1):
         if count > SAME_NAMES:
             raise UnreadableTable(
-                f"{path} has {count:,} columns called {str(name)[:99]!r}, and {SAME_NAMES:,} of one name are the most: "
-                "give the columns names of their own"
+                f"{path} has {count:,} columns called {str(name)[:99]!r}; at most {SAME_NAMES:,} may have one name. "
+                "Give the columns different names"
             )
 
 
 def check_columns(path: object, columns: int) -> None:
-    """Refuse a table of too many columns.
+    """Refuse a table with too many columns.
 
     Raises:
-        UnreadableTable: it has.
+        UnreadableTable: it has too many.
     """
     if columns > COLUMNS:
         raise UnreadableTable(

@@ -6,7 +6,7 @@ import re
 from typing import Any, Literal, TypeAlias
 
 Ending: TypeAlias = Literal["whole", "tool", "cut", "withheld", "broken", "unknown"]
-"""Whole, at a call of a tool, cut off at a limit of tokens, withheld by a filter, broken off, or nobody knows how."""
+"""Complete, a tool call, cut off at a token limit, withheld by a filter, broken off, or not known."""
 
 _WHOLE = (
     "stop", "completed",  # OpenAI and most others: vLLM, llama.cpp, Groq, Mistral, DeepSeek, Ollama; its Responses

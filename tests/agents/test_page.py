@@ -328,3 +328,9 @@ def test_the_command_prints_the_address_and_ends(shop: Path):
             assert "tagframe look" in answer.read().decode()
         running.terminate()
         running.wait(30)
+
+
+def test_json_that_is_nested_deep_is_refused(shop):
+    page = Served(tf.open_corpus(shop, progress=False))
+    status, _, said = page.ask("keys", b"[" * 100_000)
+    assert status in (400, 413, 422), (status, said)

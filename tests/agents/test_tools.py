@@ -337,3 +337,16 @@ def test_a_model_is_told_when_to_use_a_tool_and_what_it_takes():
         corpus.tools(ask=True)
     with pytest.raises(InvalidArgument, match="openai"):
         corpus.tools(format="gemini")  # type: ignore[call-overload]
+
+
+def test_a_file_name_that_is_too_long_is_refused_without_the_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    tools = tf.open_corpus(DEMO).tools(to=tmp_path / "out")
+    with pytest.raises(FileNotAllowed, match="another name") as refusal:
+        tools.call("merge_tables", {"tables": ["films", "genres"], "to": "n" * 300 + ".parquet"})
+    assert str(tmp_path) not in str(refusal.value)
+
+
+def test_arguments_nested_deep_are_refused(demo):
+    with pytest.raises(InvalidArgument, match="must be one JSON object"):
+        demo.call("find_tables", '{"question": ' + "[" * 50_000)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +19,7 @@ import tagframe as tf
 from tagframe.corpus.descriptions import ALIASED, Said, descriptions_in
 from tagframe.engines import file_limits as limits
 from tagframe.engines.workbooks import workbook_rows
-from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
+from tagframe.errors import InvalidArgument, SourceNotFound, TagframeError, UnreadableTable
 from tagframe.evaluation import check
 from tests.corpus import hostile_files as hostile
 
@@ -214,3 +217,31 @@ def test_a_schema_nested_deep_is_refused(tmp_path: Path, text: str):
     (tmp_path / "schema.sql").write_bytes(b"CREATE TABLE t (a INT) -- \xff")
     with pytest.raises(InvalidArgument, match="cannot be read as statements in UTF-8"):
         tf.open_corpus(schema=tmp_path / "schema.sql")
+
+
+# --- a catalogue that somebody edited
+
+
+@pytest.mark.parametrize(
+    "cell", [b"\xff", "nonsense", -1, 2**62, "[" * 50_000, "[]", "{}", "null"], ids=lambda cell: repr(cell)[:20]
+)
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("tables", "columns"), ("tables", "foreign_keys"), ("tables", "rows"), ("tables", "name"), ("meta", "value")],
+)
+def test_a_catalogue_edited_by_sql_is_made_again_or_refused_by_name(tmp_path: Path, table: str, column: str, cell):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    pd.DataFrame({"id": [1, 2], "city": ["Porto", "Faro"]}).to_csv(folder / "shops.csv", index=False)
+    catalogue = tmp_path / "a.catalogue"
+    tf.open_corpus(folder, catalogue=catalogue, progress=False)
+    with closing(sqlite3.connect(catalogue)) as db, db:
+        db.execute(f"UPDATE {table} SET {column} = ?", [cell])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            corpus = tf.open_corpus(folder, catalogue=catalogue, progress=False)
+            assert corpus.profiles
+            corpus.retrieve_tables("Which shops are in which city?", k=1, method="lexical")
+        except TagframeError:
+            return

@@ -40,6 +40,15 @@ def test_tables_can_be_named_and_what_is_missed_is_named(corpus):
     assert "not found: bakery.breads" in repr(found)
 
 
+@pytest.mark.parametrize("named", ['"order lines", customers', "`order lines` customers", "[order lines], customers"])
+def test_a_name_with_a_blank_is_quoted(named):
+    lines = pd.DataFrame({"customer_id": [1, 2], "amount": [3.0, 4.0]})
+    shop = tf.open_corpus({"order lines": lines, "customers": pd.DataFrame({"customer_id": [1, 2]})})
+    found = evaluate(shop, pd.DataFrame({"question": ["What amount did each customer order?"], "tables": [named]}), k=2)
+    (needed,) = found.questions["needed"]
+    assert sorted(name.rpartition(".")[2] for name in needed) == ["customers", "order lines"]
+
+
 def test_rows_of_answers_are_compared_with_those_of_the_sql(corpus, tmp_path):
     def answer(request: Request) -> str:
         return SQL.replace("DESC", "ASC") if "fewest" in request.prompt else SQL
