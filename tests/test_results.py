@@ -156,6 +156,6 @@ def test_a_fact_that_is_required(frame):
 def test_the_accessor_does_not_lose_facts():
     """pandas 3 makes the accessor afresh on every access; the facts are the frame's, not the accessor's."""
     frame = pd.DataFrame({"a": [1]})
-    results.remember(frame, merge_report="the report")
-    assert frame.tag.merge_report == "the report"
-    assert frame.tag.merge_report == "the report"
+    results.remember(frame, cascade="the report")
+    assert frame.tag.cascade == "the report"
+    assert frame.tag.cascade == "the report"
