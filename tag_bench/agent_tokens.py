@@ -18,6 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 import tagframe
+from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.agents.tools import Tools
 from tagframe.errors import TagframeError
 
@@ -59,8 +60,10 @@ def in_database(sql: str, database: str) -> str:
     show_default=True,
     help="The number of questions, drawn at random; those with several tables first.",
 )
+@RECORDS
+@SEEDED
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folder: Path, questions: int, output: Any) -> None:
+def command(folder: Path, questions: int, records: Path | None, seed: int, output: Any) -> None:
     """Tokens of tool output per question, over all databases of a FOLDER in Spider's form (dev.json, database/).
 
     Example: python -m tag_bench agent_tokens ../shared/bench/spider_train
@@ -70,11 +73,11 @@ def command(folder: Path, questions: int, output: Any) -> None:
     tools = corpus.tools()
     databases = {profile.database for profile in corpus}
     (path,) = [path for name in ("dev.json", "train.json") if (path := folder / name).is_file()]
-    asked = [one for one in json.loads(path.read_text("utf-8")) if one["db_id"] in databases]
-    drawn = random.Random(0).sample(asked, min(questions, len(asked)))
-    counts: dict[str, list[int]] = {"find_tables": [], "plan_joins": [], "run_sql": [], "all": []}
-    found_all = ran = 0
-    for one in drawn:
+    asked = [one for one in enumerate(json.loads(path.read_text("utf-8"))) if one[1]["db_id"] in databases]
+    drawn = random.Random(seed).sample(asked, min(questions, len(asked)))
+
+    def ask(numbered: tuple[int, dict[str, Any]]) -> Record:
+        one = numbered[1]
         found, first = said(tools, "find_tables", {"question": one["question"]})
         likely = [table["id"] for table in found["tables"] if (table["chance"] or 0) >= 0.5]
         second = said(tools, "plan_joins", {"tables": likely})[1] if len(likely) > 1 else 0
@@ -82,19 +85,25 @@ def command(folder: Path, questions: int, output: Any) -> None:
         rows, third = said(tools, "run_sql", {"sql": sql})
         needed = {table.name.casefold() for table in sqlglot.parse_one(sql, read="sqlite").find_all(exp.Table)}
         ids = {id.casefold() for table in found["tables"] for id in table.get("parts", [table["id"]])}
-        found_all += {f"{one['db_id']}.{name}".casefold() for name in needed} <= ids | set(found["bridges"])
-        ran += rows is not None
-        for name, count in zip(counts, (first, second, third, first + second + third), strict=True):
-            counts[name].append(count)
+        whole = {f"{one['db_id']}.{name}".casefold() for name in needed} <= ids | set(found["bridges"])
+        counts = {"find_tables": first, "plan_joins": second, "run_sql": third, "all": first + second + third}
+        return {"all_tables_found": whole, "ran": rows is not None, "tokens": counts}
+
+    settings = settings_of()
+    told = Records(records, settings).each(drawn, ask, lambda one: (one[0], one[1]["question"]), "agent")
+    counts = {name: [record["tokens"][name] for record in told] for name in ("find_tables", "plan_joins", "run_sql",
+              "all")}  # fmt: skip
     schema = "\n".join(f"{table.id}({', '.join(column.name for column in table.columns)})" for table in corpus)
     described, cursor = 0, ""
     while cursor is not None:
         page, count = said(tools, "describe_tables", {"tables": list(corpus.ids), "cursor": cursor})
         described, cursor = described + count, page["cursor"]
     figures: dict[str, Any] = {
+        **settings,
         "databases": len(databases), "tables": len(corpus), "questions": len(drawn),
-        "all_names_tokens": tokens(schema), "all_described_tokens": described, "ran": ran,
-        "all_tables_found": found_all,
+        "all_names_tokens": tokens(schema), "all_described_tokens": described,
+        "ran": sum(record["ran"] for record in told),
+        "all_tables_found": sum(record["all_tables_found"] for record in told),
         "at_most_4000": sum(count <= 4_000 for count in counts["all"]),
     }  # fmt: skip
     for name, listed in counts.items():

@@ -102,11 +102,11 @@ def of_half(folder: Path, half: str, questions: Iterable[Question]) -> tuple[Que
     return tuple(question for question in questions if question.database.lower() in inside)
 
 
-def drawn(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
-    """A random sample of the questions, the same every time, in the file's order."""
+def drawn(questions: Sequence[Question], count: int, seed: int = SEED) -> tuple[Question, ...]:
+    """A random sample of the questions, always the same for a seed, in the file's order."""
     if len(questions) <= count:
         return tuple(questions)
-    chosen = np.random.default_rng(SEED).choice(len(questions), count, replace=False)
+    chosen = np.random.default_rng(seed).choice(len(questions), count, replace=False)
     return tuple(questions[position] for position in sorted(chosen.tolist()))
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 import tagframe as tf
 from tag_bench import SpreadCommand
 from tag_bench.data import Question, drawn
 from tag_bench.fit_stages import fit_logistic
+from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tag_bench.retrieval import reliability
 from tag_bench.syn_shown import pooled
 from tagframe.answer.doubts import doubts_of
@@ -84,6 +84,32 @@ def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
     return tf.exec_sql(pool, limits=limits)(Query(sql.replace('"', "'"), own))
 
 
+def _asked(folder: Path, half: str, limit: int, seed: int, records: Records) -> list[Record]:
+    """The record of each question: doubts on its gold rows (None if the gold SQL is refused), features of sets."""
+    pool, asked, _ = pooled([folder], half)
+    sql_of = {(question.database, question.position): sql for question, sql in asked}
+
+    def ask(question: Question) -> Record:
+        found = tf.retrieve_tables(question.text, pool, k=SHOWN)
+        gold = sorted(id for id in pool.ids if id.lower() in question.gold)
+        changed = changed_sets(gold, found, random.Random(f"{seed} {question.database} {question.position}"))
+        record: Record = {"sets": [(change, features_of(tables, found)) for change, tables in changed], "doubts": None}
+        try:
+            rows = _gold_rows(sql_of[question.database, question.position], question, pool)
+        except TagframeError:
+            return record
+        began = perf_counter()
+        kinds = sorted({doubt.reason for doubt in doubts_of(rows, found)})
+        return {**record, "doubts": kinds, "seconds": perf_counter() - began}
+
+    def key(question: Question) -> tuple[str, str]:
+        return f"{folder.resolve().name}:{question.position}", question.text
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return records.each(drawn([question for question, _ in asked], limit, seed), ask, key, folder.name)
+
+
 @click.command("doubts", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -104,40 +130,29 @@ def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
     help="The number of questions of each, drawn at random.",
 )
 @click.option("--fit", "fits", is_flag=True, help="Also print weights fitted on all data sets.")
+@RECORDS
+@SEEDED
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], half: str, limit: int, fits: bool, output: Any) -> None:
+def command(
+    folders: tuple[Path, ...], half: str, limit: int, fits: bool, records: Path | None, seed: int, output: Any
+) -> None:
     """Doubts on gold SQL, and the confidence in gold tables and in wrong variants of them; no model is asked.
 
     Example: python -m tag_bench doubts --data ../shared/bench/spider ../shared/bench/bird --json -
     """
-    result: dict[str, Any] = {"data": {}}
+    settings = settings_of(folders=[folder.resolve().name for folder in folders])
+    kept = Records(records, settings)
+    result: dict[str, Any] = {**settings, "data": {}}
     sets: dict[str, list[Changed]] = {}
     for folder in folders:
-        pool, asked, _ = pooled([folder], half)
-        sql_of = {(question.database, question.position): sql for question, sql in asked}
-        questions = drawn([question for question, _ in asked], limit)
-        fired: Counter[str] = Counter()
-        seconds, draw = [], random.Random(0)
-        sets[folder.name] = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for question in tqdm(questions, desc=folder.name, unit="question", disable=None):
-                found = tf.retrieve_tables(question.text, pool, k=SHOWN)
-                gold = sorted(id for id in pool.ids if id.lower() in question.gold)
-                sets[folder.name] += [
-                    (change, features_of(tables, found)) for change, tables in changed_sets(gold, found, draw)
-                ]
-                try:
-                    rows = _gold_rows(sql_of[question.database, question.position], question, pool)
-                except TagframeError:
-                    fired["refused"] += 1
-                    continue
-                began = perf_counter()
-                kinds = {doubt.reason for doubt in doubts_of(rows, found)}
-                seconds.append(perf_counter() - began)
-                fired.update([*kinds, *(["any"] if kinds else [])])
+        told = _asked(folder, half, limit, seed, kept)
+        sets[folder.name] = [(change, features) for record in told for change, features in record["sets"]]
+        ran = [record for record in told if record["doubts"] is not None]
+        fired = Counter(kind for record in ran for kind in [*record["doubts"], *(["any"] if record["doubts"] else [])])
+        fired.update({"refused": len(told) - len(ran)} if len(ran) < len(told) else {})
+        seconds = [record["seconds"] for record in ran]
         result["data"][folder.name] = {
-            "questions": len(questions),
+            "questions": len(told),
             "ran": len(seconds),
             "doubts": dict(fired.most_common()),
             "seconds": {"median": round(median(seconds), 4), "most": round(max(seconds), 3)} if seconds else None,

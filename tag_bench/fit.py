@@ -20,13 +20,13 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 import tagframe as tf
 from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import Example, read_examples, read_names
 from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables
+from tag_bench.records import with_progress
 from tag_bench.retrieval import reliability
 from tagframe.retrieval.methods.auto import MOST, POOL, confidence_of, fitted, of_size, posterior
 from tagframe.retrieval.methods.confidence import COMPLETE, complete_features, doubts
@@ -111,7 +111,7 @@ def fit_stages(group: Sequence[Example]) -> Weights:
 
 def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
     """The questions for the figures, scored with weights fitted without them."""
-    return [Judged.of(example, weights) for example in tqdm(group, desc="judged", disable=None) if example.reported]
+    return [Judged.of(example, weights) for example in with_progress(group, "judged") if example.reported]
 
 
 def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str, float]]:

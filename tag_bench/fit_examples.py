@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 from tag_bench.data import SEED, Dataset, Question, drawn, of_half, read_dataset
 from tag_bench.kept import Kept, KeptEmbedder, code_state
+from tag_bench.records import with_progress
 from tagframe.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.embed import Embedder, get_embedder
@@ -221,7 +221,7 @@ def _examples(
     position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
     rough = [SIGNALS.index(name) for name in _ROUGH]
     random = np.random.default_rng(SEED)
-    for question in tqdm(chosen, desc=f"{data.name} {variant}".strip(), unit="question", disable=None):
+    for question in with_progress(chosen, f"{data.name} {variant}".strip()):
         asked = Asked.of(question.text)
         evidence = gather(index, asked)
         known = all(table in position_of for table in question.gold)

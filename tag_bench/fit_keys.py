@@ -20,11 +20,11 @@ import click
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
-from tqdm.auto import tqdm
 
 from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.databases import Database, key_scores, read_databases, read_halves, reliability
 from tag_bench.perturbed import HARD, perturbations
+from tag_bench.records import with_progress
 from tagframe.corpus.schema_only import schema_profiles
 from tagframe.keys import infer_key_pairs
 from tagframe.keys.inference import candidates_of
@@ -169,7 +169,7 @@ def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> Non
     forms: dict[str, list[Database]] = {}
     group: list[Pairs | None] = []
     for name, databases in shown.items():
-        for database in tqdm(databases, desc=f"{name}: pairs", unit="database", disable=None):
+        for database in with_progress(databases, f"{name}: pairs", "database"):
             of_rows = name if database.file is not None else f"{name} without rows"
             forms.setdefault(of_rows, []).append(database)
             group.append(pairs_of(database, 1.0, fold_of[database.name]))

@@ -21,7 +21,6 @@ from typing import Any
 
 import click
 import numpy as np
-from tqdm.auto import tqdm
 
 from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
@@ -29,6 +28,7 @@ from tag_bench.fit_examples import bare, has_rows
 from tag_bench.fit_stages import minimised
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
+from tag_bench.records import with_progress
 from tag_bench.retrieval import reliability
 from tagframe.corpus import Corpus
 from tagframe.corpus.vectors import VectorStore
@@ -145,7 +145,7 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
         for question in data.questions:
             groups[question.database].append(question)
         parts = [replace(data.of(name), questions=tuple(of)) for name, of in groups.items() if len(of) >= _LEAST]
-    for part in tqdm(parts, desc=data.name, disable=None):
+    for part in with_progress(parts, data.name, "database"):
         yield from _cases(part, embedder)
     if has_rows(data):
         tables, asked = in_one_database(data.corpus.profiles, chosen.questions, list(map(bare, data.corpus.profiles)))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
-from tqdm.auto import tqdm
 
 from tag_bench.data import SEED
 from tag_bench.fit_examples import Example
+from tag_bench.records import with_progress
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import Floats
@@ -87,7 +87,7 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     """
     random = np.random.default_rng(SEED)
     parts, needed, kept = [], [], []
-    for example in tqdm(group, desc="sets", unit="question", disable=None):
+    for example in with_progress(group, "sets"):
         found = _sets_of(example, first_stage, random)
         if found is not None:
             parts.append(found[0])

@@ -26,6 +26,7 @@ from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
 from tag_bench.perturbed import DISTURBANCES
+from tag_bench.records import RECORDS, Records, settings_of
 from tag_bench.small_frames import disturbed, small_frames
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
@@ -42,22 +43,23 @@ _ROW = "row number"
 
 @dataclass(frozen=True)
 class Case:
-    """One question with its gold joins."""
+    """One question with its gold joins, and its position in the file."""
 
     database: str
     question: str
     gold: GoldJoins
+    position: int
 
 
 def read_cases(folder: Path, databases: Sequence[Database]) -> list[Case]:
     """The questions whose gold SQL reads more than one table of a database with rows."""
     schemas = {database.name: database.schema for database in databases if database.file is not None}
     cases = []
-    for entry in json.loads((folder / "dev.json").read_text(encoding="utf-8")):
+    for position, entry in enumerate(json.loads((folder / "dev.json").read_text(encoding="utf-8"))):
         if entry["db_id"] in schemas:
             gold = gold_joins(entry["sql"], schemas[entry["db_id"]])
             if len(gold.tables) > 1:
-                cases.append(Case(entry["db_id"], entry["question"], gold))
+                cases.append(Case(entry["db_id"], entry["question"], gold, position))
     return cases
 
 
@@ -268,6 +270,20 @@ def lake_cost(tables: int) -> dict[str, Any]:
     }
 
 
+def _note(
+    records: Records, plans: Sequence[tuple[Case, Counter[str]]], merges: Sequence[tuple[Case, Counter[str]]]
+) -> None:
+    """A record of each question, with the outcome of its plans and of its merge, if it has them."""
+    scores: dict[int, dict[str, int]] = defaultdict(dict)
+    cases = {case.position: case for case, _ in (*plans, *merges)}
+    for outcomes, names in ((plans, ("equal", "with_question", "best_two")), (merges, ("contained",))):
+        for case, outcome in outcomes:
+            scores[case.position].update({name: outcome[name] for name in names})
+    for position, case in sorted(cases.items()):
+        found = {"database": case.database, "gold_tables": sorted(case.gold.tables), "scores": scores[position]}
+        records.add(position, case.question, found)
+
+
 @click.command("joins", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
@@ -298,6 +314,7 @@ def lake_cost(tables: int) -> dict[str, Any]:
     help="Measure only merges of two tables with this perturbation; may be repeated.",
 )
 @click.option("--half", help="With --perturb: only the databases of this half of halves.json.")
+@RECORDS
 def command(
     data: Path,
     output: Any,
@@ -306,16 +323,21 @@ def command(
     merge_rows: int,
     perturb: tuple[str, ...],
     half: str | None,
+    records: Path | None,
 ) -> None:
     """Measure key inference, join plans and merges.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
+    if perturb and records is not None:
+        raise click.ClickException("--perturb asks no questions, so there is nothing for --records")
+    settings = settings_of()
+    kept = Records(records, settings)
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
     if perturb:
         chosen = [database for database in filled if half is None or database.name in read_halves(data)[half]]
-        found = {"dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
+        found = {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
         json.dump(found, output, indent=1)
         output.write("\n")
         return
@@ -327,7 +349,9 @@ def command(
     bare_keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in bare}
     cases = read_cases(data, databases)
     plans, merges = plan_outcomes(cases, filled, every), merge_outcomes(cases, filled, every)
+    _note(kept, plans, merges)
     report = {
+        **settings,
         "dataset": data.resolve().name,
         "keys": {
             **key_scores(filled, keys),

@@ -17,9 +17,9 @@ from typing import Any
 
 import click
 import numpy as np
-from tqdm.auto import tqdm
 
 from tag_bench.data import Dataset, read_dataset
+from tag_bench.records import RECORDS, Record, Records, settings_of
 from tag_bench.retrieval import reliability
 from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
@@ -54,19 +54,20 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
     return choices
 
 
-def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[float, list[Outcome]]:
+def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Outcome]]:
     """The outcome of each question, by weight."""
     method = METHODS["auto"]
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
-    found: dict[float, list[Outcome]] = defaultdict(list)
-    for choice in tqdm(choices, desc=dataset.name, unit="question", disable=None):
+
+    def ask(choice: Mapping[str, Any]) -> Record:
         question = dataset.questions[choice["position"]]
         asked = Asked.of(question.text)
         evidence = method.relevance(index, asked, None)
         shown = [table.lower() for table in choice["candidates"] if table.lower() in positions]
         said = Choice(*(tuple(one.lower() for one in choice.get(part, ())) for part in ("needed", "maybe", "missing")))
         facts = {**evidence.facts, **open_chances(said)}
+        outcomes: dict[str, Outcome] = {}
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
             looked[[positions[table] for table in shown]] = said.log_odds(shown, weight)
@@ -75,10 +76,16 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[
             by_size = [some for some, _ in selected]
             recalls = tuple(len(question.gold & some) / len(question.gold) for some in by_size)
             complete = tuple(question.gold <= some for some in by_size)
-            found[weight].append(
-                (tables == question.gold, question.gold <= tables, len(tables), sure, recalls, complete)
-            )
-    return found
+            whole = question.gold <= tables
+            outcomes[f"{weight:g}"] = (tables == question.gold, whole, len(tables), sure, recalls, complete)
+        scores = {f"CR@auto, weight {weight}": float(outcome[1]) for weight, outcome in outcomes.items()}
+        return {"gold_tables": sorted(question.gold), "scores": scores, "outcomes": outcomes}
+
+    def key(choice: Mapping[str, Any]) -> tuple[str, str]:
+        return f"{dataset.name}:{choice['position']}", dataset.questions[choice["position"]].text
+
+    told = records.each(choices, ask, key, dataset.name)
+    return {weight: [record["outcomes"][f"{weight:g}"] for record in told] for weight in WEIGHTS}
 
 
 def _selected(
@@ -109,16 +116,20 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 @click.command("refine", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--data", required=True, type=click.Path(exists=True, path_type=Path), help="The folder.")
+@RECORDS
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(data: Path, output: Any) -> None:
+def command(data: Path, records: Path | None, output: Any) -> None:
     """Sets of k="auto" with a model's recorded choices as evidence, by the weight of a choice.
 
     Example: python -m tag_bench refine --data ../shared/bench --json -
     """
-    result: dict[str, Any] = {"shipped_weight": WEIGHT}
+    encoder = get_embedder()
+    settings = settings_of(embedder=None if encoder is None else encoder.name)
+    result: dict[str, Any] = {"shipped_weight": WEIGHT, **settings}
+    kept = Records(records, settings)
     together: dict[float, list[Outcome]] = defaultdict(list)
     for name, choices in read_choices(data).items():
-        found = asked_again(read_dataset(data / name), choices)
+        found = asked_again(read_dataset(data / name), choices, kept)
         result[name] = {"questions": len(choices), **{f"{weight:g}": shares(one) for weight, one in found.items()}}
         for weight, one in found.items():
             together[weight] += one

@@ -14,13 +14,13 @@ from typing import Any, get_args
 
 import click
 import numpy as np
-from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.published import beside, plot
+from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe import config
 from tagframe.answer.annotating import annotated
 from tagframe.corpus.vectors import VectorStore
@@ -46,6 +46,9 @@ AUTO = 0
 DRAWS = 5
 """How often the learned questions are drawn."""
 
+MEASURES = ("P", "R", "F1", "CR", "exact")
+"""The scores of one question, as :class:`tagframe.evaluation.scores.Scores` has them."""
+
 _ONLY = SIGNALS.index("only_value")
 
 
@@ -69,73 +72,108 @@ class Found:
     seconds: Mapping[str, float]
     named: frozenset[str] = frozenset()
 
+    def to_record(self) -> Record:
+        """The result as JSON values; "auto" stands for 0, and ``scores`` is by measure and K."""
+        scored = {_name(size): scores_of(tables, self.question.gold) for size, tables in self.tables.items()}
+        return {
+            "gold_tables": sorted(self.question.gold),
+            "tables": {_name(size): list(tables) for size, tables in self.tables.items()},
+            "scores": {
+                f"{measure}@{size}": float(value)
+                for size, each in scored.items()
+                for measure, value in zip(MEASURES, each, strict=True)
+            },
+            "connected": {_name(size): is_so for size, is_so in self.connected.items()},
+            "confidence": {_name(size): chance for size, chance in self.confidence.items()},
+            "seconds": self.seconds,
+            "named": sorted(self.named),
+        }
+
+    @classmethod
+    def of_record(cls, record: Record, question: Question) -> Found:
+        """The result of a record."""
+        tables, connected, confidence = (
+            {AUTO if size == "auto" else int(size): value for size, value in record[name].items()}
+            for name in ("tables", "connected", "confidence")
+        )
+        tables = {size: tuple(ids) for size, ids in tables.items()}
+        return cls(question, tables, connected, confidence, record["seconds"], frozenset(record["named"]))
+
+
+def _name(size: int) -> str:
+    return "auto" if size == AUTO else str(size)
+
+
+def record_of(found: Sequence[Found]) -> Record:
+    """The record of one question: what was found, or the ``draws`` with each of its lessons and their mean scores."""
+    draws = [one.to_record() for one in found]
+    if len(draws) == 1:
+        return draws[0]
+    mean = {name: statistics.fmean(draw["scores"][name] for draw in draws) for name in draws[0]["scores"]}
+    return {"gold_tables": draws[0]["gold_tables"], "scores": mean, "draws": draws}
+
+
+def found_in(record: Record, question: Question) -> list[Found]:
+    """What was found for a question, by its record."""
+    return [Found.of_record(draw, question) for draw in record.get("draws", [record])]
+
 
 def run(
-    data: Dataset,
     index: RetrievalIndex,
     method: Method[Any, Any],
     sizes: Sequence[int],
     decompositions: Sequence[Sequence[str]] | None,
-    questions: Sequence[Question],
+    question: Question,
     *,
     coarse: Floats | None = None,
     lm: LM | None = None,
     lessons: Sequence[Lesson] = (),
 ) -> list[Found]:
-    """Retrieve the tables of every question, for every K.
+    """Retrieve the tables of a question, for every K.
 
     Args:
-        data: the benchmark.
-        index: of its tables.
+        index: of the benchmark's tables.
         method: the selector.
         sizes: the Ks; 0 stands for "auto".
         decompositions: of every question of the file, in its order.
-        questions: those to ask.
+        question: to ask.
         coarse: given relevance: shape (questions of the file, tables).
         lm: the model that decomposes, imagines or rewrites; None for rules.
-        lessons: learned facts; each question is asked once with each of them.
+        lessons: learned facts; the question is asked once with each of them.
 
     Raises:
-        click.ClickException: a store that is replayed lacks answers; the missing requests are noted in it.
+        ReplayMiss: a store that is replayed lacks answers; the missing requests are noted in it.
     """
-    misses: list[str] = []
     ids = [table.id.lower() for table in index.tables]
     found = []
-    for question in tqdm(questions, desc=f"{data.name} {method.name}", unit="question", disable=None):
+    started = time.perf_counter()
+    asked = Asked.of(question.text)
+    if decompositions is not None and method.decomposer is not None:
+        asked = asked.with_subqueries(method.decomposer.read(decompositions[question.position]), "given")
+    if coarse is None:
+        if lm is not None and decompositions is None and method.decomposer is not None:
+            asked = method.decomposer.ask(lm, asked)
+        relevance = method.relevance(index, asked, lm)
+    else:
+        relevance = coarse[question.position]
+    before = time.perf_counter() - started
+    for lesson in lessons or (None,):
         started = time.perf_counter()
-        asked = Asked.of(question.text)
-        if decompositions is not None and method.decomposer is not None:
-            asked = asked.with_subqueries(method.decomposer.read(decompositions[question.position]), "given")
-        if coarse is None:
-            try:
-                if lm is not None and decompositions is None and method.decomposer is not None:
-                    asked = method.decomposer.ask(lm, asked)
-                relevance = method.relevance(index, asked, lm)
-            except ReplayMiss as miss:
-                misses.append(str(miss))
-                continue
-        else:
-            relevance = coarse[question.position]
-        before = time.perf_counter() - started
-        for lesson in lessons or (None,):
+        known = relevance if lesson is None else lesson.told(relevance, question, asked)
+        prepared = method.prepare(index, asked, known, None, max(sizes))
+        seconds = {"prepare": before + time.perf_counter() - started}
+        tables, connected, confidence = {}, {}, {}
+        for size in sizes:
             started = time.perf_counter()
-            known = relevance if lesson is None else lesson.told(relevance, question, asked)
-            prepared = method.prepare(index, asked, known, None, max(sizes))
-            seconds = {"prepare": before + time.perf_counter() - started}
-            tables, connected, confidence = {}, {}, {}
-            for size in sizes:
-                started = time.perf_counter()
-                selection = method.select(prepared.problem, size or None)
-                seconds[f"choose@{size}"] = time.perf_counter() - started
-                chosen = [prepared.tables[position] for position in selection.indices]
-                tables[size] = tuple(ids[table] for table in chosen)
-                confidence[size] = selection.confidence
-                links = index.links.matrix(chosen)
-                edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
-                connected[size] = len(edges) == len(chosen) - 1
-            found.append(Found(question, tables, connected, confidence, seconds, _named(prepared, ids)))
-    if misses:
-        raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
+            selection = method.select(prepared.problem, size or None)
+            seconds[f"choose@{size}"] = time.perf_counter() - started
+            chosen = [prepared.tables[position] for position in selection.indices]
+            tables[size] = tuple(ids[table] for table in chosen)
+            confidence[size] = selection.confidence
+            links = index.links.matrix(chosen)
+            edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
+            connected[size] = len(edges) == len(chosen) - 1
+        found.append(Found(question, tables, connected, confidence, seconds, _named(prepared, ids)))
     return found
 
 
@@ -159,9 +197,7 @@ def of_values(found: Sequence[Found], sizes: Sequence[int]) -> dict[str, Any]:
         "tables": len(named),
         "used_percent": round(100 * len(used) / max(len(named), 1), 2),
         "found_percent": {
-            "auto" if size == AUTO else str(size): round(
-                100 * sum(table in one.tables[size] for one, table in used) / max(len(used), 1), 2
-            )
+            _name(size): round(100 * sum(table in one.tables[size] for one, table in used) / max(len(used), 1), 2)
             for size in sizes
         },
     }
@@ -173,7 +209,7 @@ def scores(found: Sequence[Found], size: int) -> dict[str, float]:
     for one in found:
         rows.append((*scores_of(one.tables[size], one.question.gold), one.connected[size]))
     means = 100 * np.mean(np.array(rows, dtype=float), axis=0) if rows else np.zeros(6)
-    return dict(zip(("P", "R", "F1", "CR", "exact", "connected"), np.round(means, 2).tolist(), strict=True))
+    return dict(zip((*MEASURES, "connected"), np.round(means, 2).tolist(), strict=True))
 
 
 def automatic(found: Sequence[Found]) -> dict[str, float]:
@@ -319,7 +355,9 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
 )
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
-@click.option("--questions", type=click.IntRange(min=1), help="The number of questions, drawn at random.")
+@click.option(
+    "--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, drawn at random."
+)
 @click.option(
     "--describe",
     "descriptions",
@@ -329,6 +367,8 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
 @click.option("--annotate", "annotator", help="A model, or replay:STORE, that first describes tables and columns.")
 @click.option("--learn", type=click.IntRange(min=1), help="Learn this many other questions with their SQL (5 draws).")
 @click.option("--shuffled", is_flag=True, help="With --learn: give each of these questions the SQL of another one.")
+@RECORDS
+@SEEDED
 @click.option("--compare", is_flag=True, help="Print our figures and the published ones to standard error.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
@@ -351,11 +391,13 @@ def command(
     kept_in: Path | None,
     coarse: Path | None,
     limit: int | None,
-    questions: int | None,
+    drawn_questions: int | None,
     descriptions: Path | None,
     annotator: str | None,
     learn: int | None,
     shuffled: bool,
+    records: Path | None,
+    seed: int,
     compare: bool,
     picture: Path | None,
     output: Any,
@@ -383,8 +425,8 @@ def command(
         dataset = dataset.told()
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
-    if questions is not None:
-        counted = drawn(counted, questions)
+    if drawn_questions is not None:
+        counted = drawn(counted, drawn_questions, seed)
     several = [question for question in counted if every_question or len(question.gold) > 1][:limit]
     if not several:
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
@@ -403,30 +445,32 @@ def command(
     @cache
     def lessons_in(database: str | None) -> list[Lesson]:
         part, index, vectors = dataset if database is None else dataset.of(database), index_in(database), VectorStore()
-        seeds = range(DRAWS if learn else 0)
-        drawn = [Lesson.drawn(part, index, learn or 0, seed, vectors, shuffled=shuffled) for seed in seeds]
+        seeds = range(seed, seed + DRAWS) if learn else ()
+        drawn = [Lesson.drawn(part, index, learn or 0, draw, vectors, shuffled=shuffled) for draw in seeds]
         return [one for one in drawn if one is not None]
 
     def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Found]:
-        groups: dict[str | None, list[Question]] = defaultdict(list)
-        for question in questions:
-            groups[question.database if own_database else None].append(question)
-        return [
-            one
-            for database, group in groups.items()
-            for one in run(
-                dataset,
-                index_in(database),
-                chosen,
-                sizes,
-                given,
-                group,
-                coarse=scores_given,
-                lm=model,
-                lessons=lessons_in(database),
-            )
-        ]
+        misses: list[str] = []
 
+        def ask(question: Question) -> Record | None:
+            database = question.database if own_database else None
+            index, lessons = index_in(database), lessons_in(database)
+            try:
+                return record_of(
+                    run(index, chosen, sizes, given, question, coarse=scores_given, lm=model, lessons=lessons)
+                )
+            except ReplayMiss as miss:
+                misses.append(str(miss))
+                return None
+
+        by_database = sorted(questions, key=lambda one: one.database) if own_database else questions
+        told = kept.each(by_database, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}")
+        if misses:
+            raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
+        return [one for record, question in zip(told, by_database, strict=True) for one in found_in(record, question)]
+
+    settings = settings_of(embedder=None if encoder is None else encoder.name)
+    kept = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not METHODS[method].takes_coarse:
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
@@ -445,12 +489,13 @@ def command(
         found = asked(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
     if learn is not None:
-        result.update(learn=learn, shuffled=shuffled, questions=len(several))
+        result["questions"] = len(several)
+    result = {**settings, **result}
     if isinstance(encoder, KeptEmbedder):
         encoder.save()
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
-        click.echo(beside(dataset.name, method, ours), err=True)
+        click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
     if picture is not None:
         plot(dataset.name, method, ours, picture)
     json.dump(result, output, indent=2)

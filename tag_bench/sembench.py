@@ -24,6 +24,7 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
+from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
 from tag_bench.server import Request, Server, rows_of
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
@@ -225,15 +226,22 @@ class CountingLM(LM):
 
 
 @contextlib.contextmanager
-def _model(lm: str, truth: Truth, noise: float) -> Iterator[CountingLM]:
+def _model(lm: str, truth: Truth, noise: float, seed: int) -> Iterator[CountingLM]:
     if lm != "scripted":
         yield CountingLM(lm)
         return
-    with Server(Scripted(truth, noise), history=False) as server:
+    with Server(Scripted(truth, noise, seed), history=False) as server:
         yield CountingLM("openai/scripted", api_base=server.url, api_key="none")
 
 
-def measure(folder: Path, lm: str, noise: float, prices: tuple[float, float]) -> dict[str, Any]:
+def measure(
+    folder: Path,
+    lm: str,
+    noise: float,
+    prices: tuple[float, float],
+    seed: int = 0,
+    records: Records | None = None,
+) -> dict[str, Any]:
     """The output of ``--json``.
 
     Args:
@@ -241,11 +249,14 @@ def measure(folder: Path, lm: str, noise: float, prices: tuple[float, float]) ->
         lm: ``scripted``, ``replay:STORE``, or a model.
         noise: of the scripted model's packs.
         prices: dollars per million tokens, in and out.
+        seed: of the scripted model's errors.
+        records: where each query is noted. A run that was ended starts again, with the answers from the store, since
+            the cost of a query depends on those before it.
     """
     movies, reviews, truth = read(folder)
     queries: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
-        model = stack.enter_context(_model(lm, truth, noise))
+        model = stack.enter_context(_model(lm, truth, noise, seed))
         store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm == "scripted" else None
         stack.enter_context(tf.context(progress=False))
         if store is not None:
@@ -253,7 +264,7 @@ def measure(folder: Path, lm: str, noise: float, prices: tuple[float, float]) ->
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         model.asked = Asked()
-        for name, query in QUERIES.items():
+        for name, query in with_progress([*QUERIES.items()], "sembench", "query"):
             before = (model.asked.prompts, model.asked.tokens_in, model.asked.tokens_out)
             quoting = QuotingLM(model, lambda prompt: "True")
             with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
@@ -275,6 +286,8 @@ def measure(folder: Path, lm: str, noise: float, prices: tuple[float, float]) ->
                     "quoted": {"prompts": quote.calls, "worst": max(quote.calls, quote.calls_at_most)},
                 }
             )
+            if records is not None:
+                records.add(name, query.__doc__ or name, {**queries[-1], "scores": {"quality": quality}})
     scored = [query["quality"] for query in queries if query["quality"] is not None]
     return {
         "lm": lm,
@@ -322,13 +335,23 @@ def table(result: Mapping[str, Any]) -> str:
     show_default=True,
     help="Dollars per million tokens: in, out.",
 )
+@RECORDS
+@SEEDED
 @click.option("--json", "json_file", type=click.File("w"), help="Where the JSON goes; - for standard output.")
 @click.pass_context
 def command(
-    ctx: click.Context, data: Path, lm: str, pack_noise: float, prices: tuple[float, float], json_file: Any
+    ctx: click.Context,
+    data: Path,
+    lm: str,
+    pack_noise: float,
+    prices: tuple[float, float],
+    records: Path | None,
+    seed: int,
+    json_file: Any,
 ) -> None:
     """Run the ten queries and print their figures."""
-    result = measure(data, lm, pack_noise, prices)
+    settings = settings_of()
+    result = settings | measure(data, lm, pack_noise, prices, seed, Records(records, settings))
     if json_file is None:
         click.echo(table(result))
     else:

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from tqdm.auto import tqdm
 
 import tagframe as tf
-from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
+from tag_bench.data import Dataset, Question, drawn, read_dataset, read_decompositions
+from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
+from tagframe.embed import get_embedder
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, TagframeError
 from tagframe.evaluation.match import Rule, is_ordered, match
@@ -58,14 +59,36 @@ class Outcome:
     Attributes:
         question: with its gold tables.
         read: tables that the model's SQL reads, in lower case; empty if there is no SQL.
-        right: whether it gives the gold rows; None if the gold SQL gives no rows.
+        right: whether it gives the gold rows; None if the gold SQL gives no rows here, since then any statement
+            without rows would be right.
+        sql: that the model wrote, if it runs.
         error: why there are no rows.
     """
 
     question: Question
     read: frozenset[str]
     right: bool | None
+    sql: str = ""
     error: str = ""
+
+    def to_record(self, shown: Sequence[str]) -> Record:
+        """The outcome as JSON values, with the ids of the tables that the model was shown."""
+        gold = self.question.gold
+        precision, recall, f1, _, _ = scores_of(self.read, gold)
+        return {
+            "sql": self.sql,
+            "right": self.right,
+            "gold_tables": sorted(gold),
+            "tables": sorted(self.read),
+            "shown": list(shown),
+            "scores": {"P": precision, "R": recall, "F1": f1},
+            "error": self.error,
+        }
+
+    @classmethod
+    def of_record(cls, record: Record, question: Question) -> Outcome:
+        """The outcome of a record."""
+        return cls(question, frozenset(record["tables"]), record["right"], record["sql"], record["error"])
 
 
 def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any, ...]] | None:
@@ -97,13 +120,14 @@ def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule:
     except ReplayMiss:
         raise
     except TagframeError as error:
-        return Outcome(question, frozenset(), None if expected is None else False, f"{type(error).__name__}: {error}")
+        told = f"{type(error).__name__}: {error}"
+        return Outcome(question, frozenset(), False if expected else None, error=told)
     read = frozenset(table.lower() for table in answer.tables)
-    if expected is None:
-        return Outcome(question, read, None, "the gold SQL gives no rows here")
+    if not expected:
+        return Outcome(question, read, None, answer.query.sql)
     rows = answer.rows.astype(object).where(answer.rows.notna(), None)
     right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(gold_sql))
-    return Outcome(question, read, right)
+    return Outcome(question, read, right, answer.query.sql)
 
 
 def retrieved(
@@ -116,6 +140,10 @@ def retrieved(
         return retrieve_tables(question.text, corpus, k=size, method=method, decomposition=decomposition)
 
 
+def _file(folder: Path, question: Question) -> Path:
+    return folder / question.database / f"{question.database}.sqlite"
+
+
 def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Execution accuracy, and precision, recall and F1 of the tables in the SQL, in percent (JAR, section 4.1)."""
     compared = [outcome for outcome in outcomes if outcome.right is not None]
@@ -126,6 +154,7 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         if compared
         else None,
         "compared": len(compared),
+        "left_out": len(outcomes) - len(compared),
         "tables": dict(zip(("P", "R", "F1"), means, strict=True)),
     }
 
@@ -150,6 +179,9 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
 @click.option("--evidence", is_flag=True, help="Add BIRD's evidence to the prompt as external knowledge.")
 @click.option("--every-question", is_flag=True, help="Also ask questions that need one table, as MURRE does.")
 @click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
+@click.option("--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, at random.")
+@RECORDS
+@SEEDED
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
@@ -160,6 +192,9 @@ def command(
     evidence: bool,
     every_question: bool,
     limit: int | None,
+    drawn_questions: int | None,
+    records: Path | None,
+    seed: int,
     output: Any,
 ) -> None:
     """Execution accuracy of SQL that a model writes over retrieved tables, beside the published figures.
@@ -172,32 +207,38 @@ def command(
     corpus = tf.open_corpus(data / "database")
     entries = json.loads((data / "dev.json").read_text(encoding="utf-8"))
     rule: Rule = "bird" if "evidence" in entries[0] else "spider"
-    questions = asked(dataset, limit, every_question)
+    folder = data / "database"
+    held = [one for one in asked(dataset, limit, every_question) if _file(folder, one).is_file()]
+    questions = held if drawn_questions is None else drawn(held, drawn_questions, seed)
     given = read_decompositions(decompositions, dataset.questions)
-    outcomes: list[Outcome] = []
-    missing = 0
-    settings: AnySettings = {"progress": False}
+    model: AnySettings = {"progress": False}
     if lm is not None:
-        settings["lm"] = lm
-    for question in tqdm(questions, desc=f"{dataset.name} {method}", unit="question", disable=None):
+        model["lm"] = lm
+
+    def ask(question: Question) -> Record | None:
         entry = entries[question.position]
-        file = data / "database" / question.database / f"{question.database}.sqlite"
-        if not file.is_file():
-            continue
         tables = retrieved(corpus, question, method, size, None if given is None else given[question.position])
         knowledge = entry.get("evidence", "") if evidence else ""
         tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
         try:
-            with tf.context(**settings):
-                outcomes.append(answer_sql(question, entry["sql"], file, tag, rule))
+            with tf.context(**model):
+                outcome = answer_sql(question, entry["sql"], _file(folder, question), tag, rule)
         except ReplayMiss:
-            missing += 1
+            return None
+        return outcome.to_record(tables if isinstance(tables, list) else [hit.id for hit in tables.tables])
+
+    encoder = get_embedder()
+    settings = settings_of(lm=model_name(lm), embedder=None if encoder is None else encoder.name)
+    told = Records(records, settings).each(
+        questions, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}"
+    )
+    by_position = {question.position: question for question in questions}
+    outcomes = [Outcome.of_record(record, by_position[record["id"]]) for record in told]
+    missing = len(questions) - len(outcomes)
     result = {
+        **settings,
         "dataset": dataset.name,
-        "method": method,
         "k": size,
-        "lm": lm,
-        "evidence": evidence,
         "questions": len(outcomes),
         "not_run": missing,
         **shares(outcomes),

@@ -10,18 +10,18 @@ import json
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
-from tqdm.auto import tqdm
 
 import tagframe as tf
 from tag_bench import SpreadCommand
 from tag_bench.data import Question, drawn, of_half, read_dataset
 from tag_bench.gold_joins import Column, Schema, gold_joins
+from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.answer import Synthesizer
 from tagframe.answer.query import Query
 from tagframe.lm import Prompt
@@ -166,32 +166,51 @@ def _share(parts: Iterable[bool]) -> float | None:
     help="The number of questions, drawn at random.",
 )
 @click.option("--show", type=int, help="Print the prompt of the question at this index, and nothing else.")
+@RECORDS
+@SEEDED
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], half: str, limit: int, show: int | None, output: Any) -> None:
+def command(
+    folders: tuple[Path, ...],
+    half: str,
+    limit: int,
+    show: int | None,
+    records: Path | None,
+    seed: int,
+    output: Any,
+) -> None:
     """Tokens of syn's prompts over pooled databases, and how much of the gold SQL they show; no model is asked.
 
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
     """
     pool, asked, schemas = pooled(folders, half)
     sql_of = {(question.database, question.position): sql for question, sql in asked}
-    questions = drawn([question for question, _ in asked], limit)
+    questions = drawn([question for question, _ in asked], limit, seed)
     synthesizer = Synthesizer(pool)
-    found = []
+
+    def prompted(question: Question) -> tuple[Query, Prompt, str]:
+        query = synthesizer.shown(question.text)
+        return query, synthesizer.prompt(question.text, query), sql_of[question.database, question.position]
+
+    def ask(question: Question) -> Record:
+        query, prompt, sql = prompted(question)
+        shown = look(question, sql, schemas.get(question.database.lower(), {}), query, prompt)
+        return {"sql": sql, "gold_tables": sorted(question.gold), "shown": asdict(shown)}
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for index, question in enumerate(tqdm(questions, desc="prompts", unit="question", disable=None)):
-            if show is not None and index != show:
-                continue
-            query = synthesizer.shown(question.text)
-            prompt = synthesizer.prompt(question.text, query)
-            sql = sql_of[question.database, question.position]
-            if show is not None:
-                for message in prompt.messages:
-                    output.write(f"{message.content}\n\n")
-                output.write(f"{sql}\n")
-                return
-            found.append(look(question, sql, schemas.get(question.database.lower(), {}), query, prompt))
+        if show is not None:
+            _, prompt, sql = prompted(questions[show])
+            for message in prompt.messages:
+                output.write(f"{message.content}\n\n")
+            output.write(f"{sql}\n")
+            return
+        settings = settings_of(folders=[folder.resolve().name for folder in folders])
+        told = Records(records, settings).each(
+            questions, ask, lambda one: (f"{one.database}:{one.position}", one.text), "prompts"
+        )
+    found = [Shown(**record["shown"]) for record in told]
     result = {
+        **settings,
         "data": [folder.name for folder in folders],
         "tables": len(pool),
         "questions": len(found),

@@ -9,25 +9,23 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from tqdm.auto import tqdm
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tag_bench.answers.asking import ask_all
+from tag_bench.answers.asking import ask
 from tag_bench.answers.databases import Databases
 from tag_bench.answers.judgements import Judge, read_judgements
 from tag_bench.answers.methods import METHODS, OF_ROWS
 from tag_bench.answers.published import plot, table
 from tag_bench.answers.questions import Question, read_questions
-from tag_bench.answers.records import Record, append_record, read_records, summary
+from tag_bench.answers.records import Record, summary
 from tag_bench.answers.scripted import HashedWords, anything
+from tag_bench.records import RECORDS, Records, model_name, settings_of
 from tag_bench.server import Server
-from tagframe.config import current
 from tagframe.embed import get_embedder
 
 JUDGEMENTS = "judgements"
@@ -101,6 +99,10 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
     return "\n".join(lines)
 
 
+def _key(question: Question) -> tuple[int, str]:
+    return question.id, question.text
+
+
 @click.command("answers", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="TAG-Bench.")
 @click.option(
@@ -116,9 +118,7 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
 @click.option(
     "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
 )
-@click.option(
-    "--records", type=click.Path(path_type=Path), help="Keep each question's record in this file, and continue from it."
-)
+@RECORDS
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw a plot of exact match into this file.")
 @click.option("--list", "lists", is_flag=True, help="Print the questions' pipelines, and what they lack.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
@@ -146,31 +146,24 @@ def command(
         click.echo(listing(questions, sources))
         return
     asked = chosen(questions, sources, wanted)
-    if records is not None and records.suffix == ".json":
-        instead = records.with_suffix(".jsonl")
-        raise click.ClickException(f"records are JSON lines, one per question: use --records {instead}")
-    done = {} if records is None else read_records(records)
     embedding: dict[str, Any] = (
         {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
     )
     with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
-        left = [question for question in asked if question.id not in done]
+        by = get_embedder() if method in OF_ROWS else None
+        answering = model_name(lm)
+        run_settings = settings_of(lm=answering, embedder=None if by is None else by.name)
+        kept = Records(records, run_settings)
+        left = kept.left(asked, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
         embedded = embed_rows(sources, dict.fromkeys(searched))
-        by = get_embedder() if method in OF_ROWS else None
-        configured = str(getattr(current().lm, "model", current().lm))
-        answering = lm or configured
-        for record in tqdm(ask_all(METHODS[method], left, sources), total=len(left), desc=method, unit="question"):
-            done[record.id] = record
-            if records is not None:
-                append_record(records, record)
-    listed: list[Record] = [done[question.id] for question in asked]
+        told = kept.each(asked, lambda question: ask(METHODS[method], question, sources).to_record(), _key, method)
+    listed = [Record.of_record(record) for record in told]
     result: dict[str, Any] = {
-        "method": method,
-        "lm": answering,
-        **({} if by is None else {"rows": embedded, "embedder": by.name}),
+        **run_settings,
+        **({} if by is None else {"rows": embedded}),
         "missing": sum(record.missing for record in listed),
-        "questions": [asdict(record) for record in listed],
+        "questions": [record.to_record() for record in listed],
         "summary": summary(listed),
     }
     json.dump(result, output, indent=2, ensure_ascii=False, default=str)
@@ -179,7 +172,7 @@ def command(
     if picture is not None:
         plot(method, result["summary"], picture)
     if result["missing"]:
-        store = answering.removeprefix("replay:")
+        store = str(answering).removeprefix("replay:")
         raise click.ClickException(
             f"{result['missing']} of {len(listed)} questions lack answers of the model: 'tagframe lm export {store} -o"
             f" batch.jsonl' writes their requests to a file, 'tagframe lm import {store} ANSWERS' imports the answers;"

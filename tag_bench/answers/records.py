@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -74,6 +72,15 @@ class Record:
             return None
         return self.tokens * (self.rows_asked or 0) / self.calls if self.calls else 0.0
 
+    def to_record(self) -> dict[str, Any]:
+        """The outcome as values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Record:
+        """The outcome of a record."""
+        return cls(**{one.name: record[one.name] for one in fields(cls) if one.name in record})
+
     @classmethod
     def of(cls, question: Question, status: Status, error: str = "", *, missing: bool = False) -> Record:
         """The record of a question without an answer."""
@@ -109,29 +116,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return None if value is pd.NA else value
-
-
-def read_records(file: Path) -> dict[int, Record]:
-    """The records of an earlier run, by question; empty if there is no such file.
-
-    Incomplete lines are left out. Questions that failed or could not be run are also left out, to be tried again.
-    """
-    records: dict[int, Record] = {}
-    if file.is_file():
-        for line in file.read_text(encoding="utf-8").splitlines():
-            try:
-                record = Record(**json.loads(line))
-            except (json.JSONDecodeError, TypeError):
-                continue
-            if record.status == "run":
-                records[record.id] = record
-    return records
-
-
-def append_record(file: Path, record: Record) -> None:
-    """Append a record to the file."""
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(asdict(record), ensure_ascii=False, default=str) + "\n")
 
 
 def summary(records: Sequence[Record]) -> dict[str, Any]:

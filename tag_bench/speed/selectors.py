@@ -17,10 +17,10 @@ from typing import Any
 
 import click
 import numpy as np
-from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, read_dataset, read_decompositions
+from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
 from tagframe.retrieval import Question, Selection
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem
@@ -48,7 +48,7 @@ def cases(
     questions = [question for question in data.questions if len(question.gold) > 1]
     step = max(1, len(questions) // count)
     found = []
-    for question in tqdm(questions[::step][:count], desc="problems", disable=None):
+    for question in with_progress(questions[::step][:count], "problems"):
         parts = Question.of(question.text)
         if given is not None:
             parts = parts.with_subqueries(given[question.position], "given")
@@ -141,9 +141,7 @@ def command(
         report["greedy"][str(k)] = spread([timed(partial(greedy, problem, k))[0] for problem in reduced])
         solved, ratios, ended = [], [], True
         on_solver = mip_questions if k in mip_sizes else 0
-        for case, (ms, best) in tqdm(
-            list(zip(problems, optimal, strict=True))[:on_solver], desc=f"mip, K={k}", disable=None
-        ):
+        for case, (ms, best) in with_progress(list(zip(problems, optimal, strict=True))[:on_solver], f"mip, K={k}"):
             solver_ms, selection = timed(partial(mip, case.columns, k, PAPER_WEIGHTS, seconds=mip_seconds))
             solved.append(solver_ms)
             ratios.append(solver_ms / ms)

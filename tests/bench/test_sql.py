@@ -150,6 +150,35 @@ def test_sql_is_written_elsewhere_and_brought_back(data, tmp_path):
     assert second["tables"]["R"] == 75.0
 
 
+def test_each_question_has_a_record_from_which_the_next_run_goes_on(data, tmp_path):
+    (data / "dev.json").write_text(
+        json.dumps(
+            [*QUESTIONS, {**QUESTIONS[0], "question": "Who sang in 1900?", "sql": QUESTIONS[0]["sql"][:-6] + '"1900"'}]
+        )
+    )
+    file = tmp_path / "records.jsonl"
+    options = ["--method", "gold", "--every-question", "--records", file, "--json", "-"]
+    said = {**SQL, "in 1900?": "SELECT name FROM singer"}
+    with (
+        Server(lambda request: next(sql for words, sql in said.items() if words in request.prompt)) as server,
+        tf.context(lm="openai/sql", api_base=server.url, api_key="none", store=None),
+    ):
+        first = json.loads(run(data, "--questions", "3", *options).stdout)
+        assert len(server.requests) == first["questions"] == 3
+        report = json.loads(run(data, *options).stdout)
+        assert len(server.requests) == 4
+        other = run(data, *options, "--seed", "1")
+        assert "seed 0, here 1" in other.stderr
+    assert (report["questions"], report["compared"], report["left_out"]) == (4, 3, 1)
+    assert (report["lm"], report["seed"], report["limit"]) == ("openai/sql", 0, None)
+    assert {"commit", "embedder"} <= report.keys()
+    records = {record["id"]: record for record in map(json.loads, file.read_text().splitlines())}
+    assert [records[number]["right"] for number in range(4)] == [True, False, False, None]
+    assert records[0]["sql"] == SQL["in 2020?"]
+    assert records[0]["gold_tables"] == records[0]["tables"] == ["music.concert", "music.singer"]
+    assert records[0]["shown"] == ["music.concert", "music.singer"]
+
+
 def test_gold_statements_run_as_they_are_and_stop_in_time(tmp_path):
     file = tmp_path / "rooms.sqlite"
     with closing(sqlite3.connect(file)) as connection:

@@ -78,7 +78,35 @@ def test_ours_stands_beside_the_published_figures(folder):
     _, outcome = run(spider, "--method", "lexical", "-k", "2", "--compare")
     lines = outcome.stderr.splitlines()
     assert any("tagframe lexical" in line and "100.0/100.0" in line for line in lines)
-    assert any("JAR (MIP)" in line and "85.4/67.1" in line for line in lines)
+    assert any("JAR (MIP)" in line and "459" in line and "85.4/67.1" in line for line in lines)
+    assert any("JAR-G (DTR)" in line and "443" in line and "92.2/87.9/89.6" in line for line in lines)
+
+
+def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path, monkeypatch):
+    records = ["--records", str(tmp_path / "records.jsonl")]
+    options = ["--method", "exact", "--variant", "D", "-k", "2", "3", "--every-question"]
+    first, _ = run(folder, *options, "--limit", "1", *records)
+    assert {"variant": "D", "ablation": None, "weights": None, "limit": 1, "seed": 0}.items() <= first.items()
+    assert first["embedder"]
+    assert "commit" in first
+    whole, _ = run(folder, *options, *records)
+    assert whole["questions"] == 2
+    lines = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
+    assert [(line["id"], line["gold_tables"]) for line in lines] == [(0, ["d.cat", "d.dog"]), (1, ["d.owner"])]
+    assert lines[0]["scores"]["CR@2"] == 1.0
+    assert len(lines[0]["tables"]["3"]) == 3
+    assert lines[0]["settings"]["method"] == "exact"
+
+    def asks(*arguments, **named):
+        raise AssertionError("asked again")
+
+    monkeypatch.setattr("tag_bench.retrieval.run", asks)
+    again, outcome = run(folder, *options, *records)
+    assert again == {**whole, "limit": None}
+    assert "2 of 2 questions are in" in outcome.stderr
+    refused = CliRunner().invoke(command, ["--data", str(folder), "--method", "exact", *records])
+    assert "records of other settings" in refused.output
+    assert "variant 'D', here 'F'" in refused.output
 
 
 @pytest.mark.slow
@@ -162,6 +190,12 @@ def test_other_questions_are_learned_with_their_sql(folder):
     assert result["auto"]["R"] > 0
     outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense", "--learn", "4"])
     assert "--learn needs --method auto" in outcome.output
+    records = ["--records", str(folder / "records.jsonl")]
+    kept, _ = run(folder, "-k", "2", "--learn", "4", *records)
+    assert {**kept, "ms": 0, "ms_by_phase": 0} == {**result, "ms": 0, "ms_by_phase": 0}
+    assert kept == run(folder, "-k", "2", "--learn", "4", *records)[0]
+    draws = json.loads((folder / "records.jsonl").read_text().splitlines()[0])["draws"]
+    assert len(draws) == 5
     shuffled, _ = run(folder, "-k", "2", "--learn", "4", "--shuffled")
     assert shuffled["shuffled"]
     assert "--shuffled needs --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output

@@ -1,0 +1,222 @@
+"""Records: a line of JSON for each question that a command asked, from which a run that was ended goes on.
+
+Every line has the ``id`` of the question, the ``question``, what the command found, and the ``settings`` under which it
+was found. ``tag_bench compare`` compares two such files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from tqdm import tqdm
+
+from tagframe.config import current
+
+T = TypeVar("T")
+Record = dict[str, Any]
+"""JSON values; ``id`` and ``question``, and ``error`` if the question is to be asked again by the next run."""
+
+EVERY = 10.0
+"""Seconds between two lines of progress, if standard error is not a terminal."""
+NO_SETTINGS = frozenset({"output", "json_file", "records", "picture", "compare", "cache", "kept_in", "lists", "show"})
+"""Options that say where something is written or kept: no figure depends on them."""
+SELECTIONS = frozenset({"limit", "questions", "drawn_questions", "wanted"})
+"""Options that say how many questions are asked: a record of a question does not depend on them."""
+_BEGIN = b'{"id"'
+
+RECORDS = click.option(
+    "--records",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a record of each question into this file (JSON lines), and go on from it.",
+)
+SEEDED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices.")
+
+
+class _Lines:
+    """Standard error for a bar off a terminal: a line for each state."""
+
+    def write(self, text: str) -> None:
+        if state := text.strip():
+            print(state, file=sys.stderr)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+def with_progress(items: Sequence[T], description: str, unit: str = "question") -> Iterator[T]:
+    """The items, with a bar on a terminal; elsewhere with a line of progress every :data:`EVERY` seconds."""
+    if sys.stderr.isatty():
+        return iter(tqdm(items, desc=description, unit=unit, dynamic_ncols=True))
+    rare: Any = {"delay": EVERY, "mininterval": EVERY, "maxinterval": EVERY, "miniters": 1, "file": _Lines()}
+    form = "{desc}: {n_fmt} of {total_fmt} {unit}s in {elapsed}, {remaining} left"
+    return iter(tqdm(items, desc=description, unit=unit, bar_format=form, **rare))
+
+
+def commit() -> str | None:
+    """The commit of this code, with ``-dirty`` if it was changed since; None outside a clone."""
+    root = Path(__file__).resolve().parents[1]
+    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(root.parent)}
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def settings_of(**resolved: Any) -> Record:
+    """The options of the running command by name, ``commit``, and what is given here in their place.
+
+    A folder is named; a file is named with the first digits of its MD5 sum, so that a changed file is another setting.
+    """
+    context = click.get_current_context()
+    params = {**(context.parent.params if context.parent else {}), **context.params}
+    found = {name: _plain(value) for name, value in params.items() if name not in NO_SETTINGS}
+    return {**found, **resolved, "commit": commit()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, str | Path) and Path(value).is_file():
+        digest = hashlib.md5(Path(value).read_bytes(), usedforsecurity=False).hexdigest()
+        return f"{value} ({digest[:8]})"
+    return value.resolve().name if isinstance(value, Path) else value
+
+
+def model_name(lm: str | None) -> str | None:
+    """The model of ``--lm``, or the configured one."""
+    configured = getattr(current().lm, "model", current().lm)
+    return lm or (None if configured is None else str(configured))
+
+
+class Records:
+    """The records of a run; those that the file has from an earlier run are not asked again.
+
+    Args:
+        file: of JSON lines, created if it is missing; None keeps the records in memory only.
+        settings: of the run: :func:`settings_of`.
+
+    Raises:
+        click.ClickException: the file is not one of records, or has records of other settings.
+    """
+
+    def __init__(self, file: Path | None, settings: Mapping[str, Any]) -> None:
+        self._file = file
+        self._settings: Record = json.loads(_json(dict(settings)))
+        self._kept: dict[Any, Record] = {}
+        for record in [] if file is None else read_records(file):
+            self._refuse_others(record.pop("settings", None))
+            self._kept[record["id"]] = record
+        if file is not None and file.is_file():
+            _mend(file)
+
+    def _refuse_others(self, theirs: Record | None) -> None:
+        if theirs is None:
+            raise click.ClickException(f"{self._file} has records without settings; give another file")
+        names = sorted((self._settings.keys() | theirs.keys()) - SELECTIONS)
+        other = [name for name in names if theirs.get(name) != self._settings.get(name)]
+        if other:
+            told = "; ".join(f"{name} {theirs.get(name)!r}, here {self._settings.get(name)!r}" for name in other)
+            raise click.ClickException(
+                f"{self._file} has records of other settings ({told}); give another file, or the same settings"
+            )
+
+    def left(self, items: Sequence[T], key: Callable[[T], tuple[Any, str]]) -> list[T]:
+        """The items that have no record yet, or one with an error.
+
+        Raises:
+            click.ClickException: the record of an item is of another question.
+        """
+        left = []
+        for item in items:
+            id, question = key(item)
+            record = self._kept.get(id)
+            if record is not None and record["question"] != question:
+                raise click.ClickException(
+                    f"{self._file}: question {id} is {record['question']!r}, here {question!r}; give another file"
+                )
+            if record is None or record.get("error"):
+                left.append(item)
+        return left
+
+    def each(
+        self,
+        items: Sequence[T],
+        ask: Callable[[T], Mapping[str, Any] | None],
+        key: Callable[[T], tuple[Any, str]],
+        description: str,
+    ) -> list[Record]:
+        """The record of each item, in order; each is written to the file before the next one is asked.
+
+        Args:
+            items: to ask.
+            ask: gives the record of an item; None if there is none.
+            key: gives the id and the text of an item's question.
+            description: for the progress.
+        """
+        left = self.left(items, key)
+        if len(left) < len(items):
+            click.echo(f"{len(items) - len(left):,} of {len(items):,} questions are in {self._file}", err=True)
+        for item in with_progress(left, description):
+            found = ask(item)
+            if found is not None:
+                self.add(*key(item), found)
+        return [self._kept[id] for id, _ in map(key, items) if id in self._kept]
+
+    def add(self, id: Any, question: str, found: Mapping[str, Any]) -> None:
+        """Keep a record, instead of an earlier one of the same question."""
+        line = _json({"id": id, "question": question, **found})
+        self._kept[id] = json.loads(line)
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{line[:-1]}, {_json({'settings': self._settings})[1:]}\n")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def read_records(file: Path) -> list[Record]:
+    """The records of a file, the last one of each question; empty if there is no such file.
+
+    Lines that were not written to their end are left out.
+
+    Raises:
+        click.ClickException: a line is not a record.
+    """
+    if file.suffix == ".json":
+        raise click.ClickException(f"records are JSON lines, one per question: use {file.with_suffix('.jsonl')}")
+    found: dict[Any, Record] = {}
+    lines = file.read_bytes().split(b"\n") if file.is_file() else []
+    for number, line in enumerate(lines, 1):
+        record = _read(line)
+        if record is not None:
+            found[record["id"]] = record
+        elif line.strip() and not line.startswith(_BEGIN):
+            raise click.ClickException(f"{file}, line {number} is not a record: a JSON object with an id is needed")
+    return list(found.values())
+
+
+def _read(line: bytes) -> Record | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "id" in record else None
+
+
+def _mend(file: Path) -> None:
+    """Cut off a last line that was not written to its end, and end a whole one."""
+    text = file.read_bytes()
+    end = text.rfind(b"\n") + 1
+    if text[end:]:
+        file.write_bytes(text + b"\n" if _read(text[end:]) is not None else text[:end])
