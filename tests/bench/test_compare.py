@@ -45,7 +45,7 @@ def test_two_runs_are_compared_over_the_questions_of_both(tmp_path):
     right = [1.0] * 12 + [0.0] * 8
     first = write(tmp_path / "a.jsonl", [{"CR@2": one, "R@2": one} for one in right], {"data": "x", "method": "exact"})
     better = [{"CR@2": 1.0, "R@2": max(one, 0.75)} for one in right]
-    second = write(tmp_path / "b.jsonl", better[1:] + [{"CR@2": 0.0}], {"data": "x", "method": "auto", "limit": 3}, 1)
+    second = write(tmp_path / "b.jsonl", [*better[1:], {"CR@2": 0.0}], {"data": "x", "method": "auto", "limit": 3}, 1)
     result = json.loads(run(first, second, "--json", "-").output)
     assert result["questions"] == {"both": 19, "only_a": 1, "only_b": 1}
     assert result["other_settings"] == ["method: A exact, B auto"]
