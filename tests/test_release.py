@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import zipfile
@@ -52,6 +53,19 @@ def test_the_wheel_has_the_library_and_nothing_else(wheel):
     if listed.returncode:
         pytest.skip("not a clone: git does not say what is the library's")
     assert inside == {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
+
+
+@pytest.mark.slow
+def test_the_source_archive_has_what_repeats_the_figures(tmp_path):
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as packed:
+        inside = {name.partition("/")[2] for name in packed.getnames()}
+    for folder in ("tag_bench", "pipelines", "tagframe"):
+        assert {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")} <= inside
+    assert {"CITATION.cff", "LICENSE", "docs/papers.md"} <= inside
 
 
 def python(version: str) -> str | None:

@@ -73,7 +73,7 @@ def parse_subqueries(answer: str) -> tuple[str, ...]:
 
 
 def decompose_with(lm: LM, question: Question) -> Question:
-    """The question with a model's sub-queries; unchanged, with a warning, if it gives no usable answer."""
+    """The question with a model's sub-queries (JAR, appendix A.1); unchanged, with a warning, without a usable one."""
     return taken_apart(lm, question, PROMPT, parse_subqueries)
 
 

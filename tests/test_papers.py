@@ -1,0 +1,137 @@
+"""The pages that name papers and figures: each function, section and test on them is there, and no two pages disagree."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import tagframe
+from tag_bench.published import TABLE_1, TABLE_1_QUESTIONS
+from tag_bench.retrieval import command
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = (ROOT / "docs/papers.md").read_text("utf-8")
+FIGURES = (ROOT / "docs/benchmarks.md").read_text("utf-8")
+DATA = (ROOT / "docs/benchmark-data.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+
+Row = list[str]
+
+
+def rows(text: str) -> list[Row]:
+    """The cells of a table, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+PARTS = rows(PAPERS.split("<!-- parts -->")[1].split("\n## ")[0])
+
+
+def function_of(name: str) -> tuple[Any, str]:
+    """An object of the library, and its docstring with that of its module."""
+    module, _, attribute = f"tagframe.{name.strip('`')}".rpartition(".")
+    found = getattr(importlib.import_module(module), attribute)
+    return found, f"{inspect.getdoc(found)}\n{importlib.import_module(module).__doc__}"
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split()).lower().replace("sections", "section").replace("equations", "equation")
+
+
+@pytest.mark.parametrize("row", PARTS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_each_part_of_a_paper_is_where_the_page_says(row: Row):
+    paper, place, function, test, _, deviation = row
+    assert paper in {cells[0] for cells in rows(PAPERS.split("## Where")[0])}
+    found, docs = function_of(function)
+    assert callable(found)
+    for one in re.findall(r"(?:sections?|equations?|appendix|algorithm) [A-Z]?[\d.]*(?: (?:to|and) [\d.]+)?", place):
+        numbers = plain(one)
+        assert numbers in plain(docs), f"the docstrings of {function} and its module do not name {one}"
+    file, _, name = test.strip("`").partition("::")
+    assert re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), flags=re.MULTILINE)
+    assert deviation
+
+
+def test_the_citation_file_is_of_this_version_and_has_the_papers_of_the_page():
+    assert CITATION["version"] == tagframe.__version__
+    assert CITATION["cff-version"] == "1.2.0"
+    assert CITATION["license"] == "Apache-2.0"
+    assert all(CITATION[name] for name in ("message", "title", "authors", "type"))
+    page = rows(PAPERS.split("## Where")[0])
+    assert len(CITATION["references"]) == len(page) == PAPERS.count("@inproceedings{")
+    bibliography = PAPERS.split("```bibtex")[1].replace("{", "").replace("}", "")
+    for reference, (_, title, _, _) in zip(CITATION["references"], page, strict=True):
+        assert {"type", "title", "authors", "year", "url"} <= reference.keys()
+        assert f"[{reference['title']}]({reference['url']})" in title
+        names = [f"{one['given-names']} {one['family-names']}" for one in reference["authors"]]
+        assert title.endswith(", ".join(names))
+        assert reference["title"] in bibliography
+        assert (
+            " and ".join(f"{one['family-names']}, {one['given-names']}" for one in reference["authors"]) in bibliography
+        )
+        assert reference["url"] in bibliography
+
+
+def test_the_readme_has_the_figures_of_the_page():
+    def complete(start: str) -> list[str]:
+        """Complete recall of a row: what follows the slash."""
+        (row,) = [cells for cells in rows(FIGURES) if cells[0] == start]
+        return [cell.split(" / ")[-1] for cell in row[1:]]
+
+    said = dict(re.findall(r"^- (Spider|BIRD): (.+(?:\n  .+)*)", README, flags=re.MULTILINE))
+    for name, questions in (("Spider", 459), ("BIRD", 1171)):
+        ours, theirs = said[name].split("Published:")
+        shipped, published = (
+            complete(f"{name}, tagframe, weights as shipped"),
+            complete(f"{name} ({questions:,} questions), published"),
+        )
+        assert re.findall(r"([\d.]+)%", ours) == [shipped[0], shipped[2]]
+        assert re.findall(r"([\d.]+)%", theirs) == [published[0], published[2]]
+    (pooled,) = re.findall(
+        r"^- Spider 2, [\d,]+ pooled tables: ([\d.]+)% at K=5 \(([\d.]+)% with", README, flags=re.MULTILINE
+    )
+    assert pooled == (complete("tagframe, weights as shipped")[0], complete("tagframe, left out")[0])
+
+
+def test_jars_table_on_the_page_is_that_of_tag_bench():
+    page = {cells[0]: cells[1:] for cells in rows(FIGURES.split("### JAR's table 1")[1].split("\n### ")[0])}
+    ours = page.pop("tagframe, weights as shipped")
+    for name, cells in page.items():
+        known = [TABLE_1[data][name][size] for data in ("spider", "bird") for size in (2, 5)]
+        assert cells == [" / ".join(map(str, one)) for one in known]
+    recalls = [cell.split(" / ")[1] for cell in ours]
+    for name, cells in (("Spider", recalls[:2]), ("BIRD", recalls[2:])):
+        (row,) = [one for one in rows(FIGURES) if one[0] == f"{name}, tagframe, weights as shipped"]
+        assert cells == [row[1].split(" / ")[0], row[3].split(" / ")[0]]
+    for count in TABLE_1_QUESTIONS.values():
+        assert f"{count:,} " in FIGURES
+
+
+def test_the_example_folder_of_the_page_is_a_benchmark(tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    blocks = re.findall(r"`(dev\w*\.json)`:\n\n```json\n(.+?)```", DATA, flags=re.DOTALL)
+    assert {name for name, _ in blocks} == {"dev.json", "dev_tables.json"}
+    for name, text in blocks:
+        (folder / name).write_text(text)
+    assert len(json.loads((folder / "dev_tables.json").read_text())) == 3
+    options = re.search(r"`python -m tag_bench retrieval --data FOLDER (.+?)`", DATA)
+    assert options is not None
+    records = tmp_path / "records.jsonl"
+    asked = [*options[1].replace("FILE.jsonl", str(records)).split(), "--method", "lexical"]
+    outcome = CliRunner().invoke(command, ["--data", str(folder), *asked])
+    assert outcome.exit_code == 0, outcome.output
+    report = json.loads(outcome.stdout)
+    assert (report["dataset"], report["questions"], report["all"]["2"]["R"]) == ("shop", 1, 100.0)
+    (record,) = map(json.loads, records.read_text().splitlines())
+    assert record["gold_tables"] == ["shop.customer", "shop.purchase"]
+    assert {"id", "question", "scores", "settings"} <= record.keys()
