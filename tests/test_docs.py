@@ -131,7 +131,7 @@ def test_every_fence_of_code_is_an_example_or_marked():
         text = page.read_text("utf-8")
         assert len(re.findall(r"^```(?:python|sh)\b", text, re.M)) == len(BLOCK.findall(text)), page
         others = set(re.findall(r"^```(.+)", text, re.M)) - {"python", "sh", "text"}
-        assert others <= {"sql", "toml", "json", "bibtex"}, page  # a language alone: with attributes, the site has no fence
+        assert others <= {"sql", "toml", "json", "bibtex"}, page  # with attributes, the site has no fence
 
 
 def test_names_in_the_pages_exist():
