@@ -16,7 +16,7 @@ from dataclasses import replace
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument, counted
-from tagframe.keys.candidates import Mentions
+from tagframe.keys.mentions import Mentions
 from tagframe.keys.checking import Contains, checked
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.competition import compete

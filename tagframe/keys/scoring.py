@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tagframe.keys import column_names as names
-from tagframe.keys.candidates import SHARE, Mentions, candidate_pairs
+from tagframe.keys.candidates import SHARE, candidate_pairs
 from tagframe.keys.containment import MOST, Overlap, log_ratio, overlap
 from tagframe.keys.key_columns import Column
+from tagframe.keys.mentions import Mentions
 from tagframe.keys.terms import KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
 
 WEAK = -2.0
@@ -155,6 +156,8 @@ def _score(
     if logit + most + _MOST_COMPANY * bool(match.score) < floor:
         return None
     contained = _contained(left, right)
+    if contained is None and left.profile.distinct == 0 and left.profile.rows and not left.name.key_word:
+        return None  # an empty column, whose name does not say that it refers to anything
     if contained is not None and contained.share < SHARE:
         return None
     if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):
