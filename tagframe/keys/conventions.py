@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile

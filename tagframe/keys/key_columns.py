@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
-from tagframe.keys.conventions import Conventions
 from tagframe.keys.containment import Run, integer_run
+from tagframe.keys.conventions import Conventions
 
 _UNNAMED = "frame_"
 NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"

@@ -26,10 +26,10 @@ class Mentions:
                 self._index[key].append(position)
 
     def of(self, column: str) -> list[tuple[int, float]]:
-        """(position of the table, how surely it is meant) for each table that may be meant."""
+        """(position of the table, how surely it is meant) for each table that may be meant, best first."""
         known = self._known.get(column)
         if known is None:
-            known = self._known[column] = list(self._found(column))
+            known = self._known[column] = sorted(self._found(column), key=lambda found: (-found[1], found[0]))
         return known
 
     def _found(self, column: str) -> Iterator[tuple[int, float]]:

@@ -107,7 +107,7 @@ def score_all(
                 rights = rights[np.isin(table_of[rights], [*only])]
             if not len(rights):
                 continue
-            meant = mentions.of(left.spelt)
+            meant = mentions.of(left.spelt)[:3]  # at most two of these are the tables of the pair
             ends_there = (ends[left.run.high] - 1) / ends.total() if left.run else 0.0
             for right in (columns[other] for other in rights):
                 if (left.owner.database != right.owner.database) != across:
