@@ -67,7 +67,7 @@ def cost(tables: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "erp.sqlite")
         write_erp(tables, file)
-        program = [sys.executable, "-m", "tag_bench.speed.keys", file]
+        program = [sys.executable, "-m", "tag_bench.speed.keys", str(file)]
         environment = {**os.environ, "XDG_CACHE_HOME": scratch, "HOME": scratch}
         done = subprocess.run(program, stdout=subprocess.PIPE, check=True, env=environment)
     found: dict[str, Any] = json.loads(done.stdout)
@@ -87,7 +87,9 @@ def _measure(file: str) -> dict[str, Any]:
     import tagframe as tf
     from tagframe.embed import get_embedder
 
-    get_embedder().encode(["warm"])
+    embedder = get_embedder()
+    if embedder is not None:
+        embedder.encode(["the encoder is loaded once"])
     started = time.perf_counter()
     corpus = tf.open_corpus(file)
     tables = corpus.tables["id"].tolist()

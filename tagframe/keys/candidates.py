@@ -151,7 +151,9 @@ def _by_runs(
     columns: Sequence[Column], targets: Sequence[int], settled: Set[int]
 ) -> Iterator[tuple[int, Sequence[int]]]:
     """Columns of integers that match a dense run: near the end of a run from 1, or within a run of high numbers."""
-    dense = [position for position in targets if (run := columns[position].run) and run.density > _DENSE and run.low >= 0]
+    dense = [
+        position for position in targets if (run := columns[position].run) and run.density > _DENSE and run.low >= 0
+    ]
     if not dense:
         return
     runs = [columns[position].run for position in dense]

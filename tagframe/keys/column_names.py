@@ -142,13 +142,15 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(word for at, word in enumerate(found) if word != "code" or not at or found[at - 1] not in _POST)
 
 
-def common_prefix(columns: Sequence[str]) -> str:
-    """A short prefix that every column of a table has; it stands for the table, not the column. "" if there is none.
+def common_prefix(columns: Sequence[str], least: int = 3) -> str:
+    """A short prefix that every column of a table has; it stands for the table, not the column.
+
+    "" if there is none, or the table has less than ``least`` columns.
 
     >>> common_prefix(["l_orderkey", "l_partkey", "l_tax"])
     'l_'
     """
-    first = columns[0] if len(columns) > 2 else ""
+    first = columns[0] if len(columns) >= least else ""
     cut = first.find("_") + 1
     prefix = first[:cut]
     shared = 0 < cut <= 4 and all(name.startswith(prefix) and len(name) > cut for name in columns)

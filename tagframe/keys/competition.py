@@ -65,7 +65,7 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
 
 
 def _doubt_shared_names(group: Sequence[Candidate]) -> None:
-    """Lower the targets of one column that have its name, are no table's own key, and fit alike: both may refer to a third."""
+    """Lower several targets that have the column's name and are no table's own key: all may refer to another one."""
     shared = [c for c in group if c.match.kind == "same" and c.right.own < _OWN and c.right.unique is None]
     if len(shared) > 1:
         for candidate in shared:

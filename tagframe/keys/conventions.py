@@ -1,8 +1,8 @@
 """A schema is read as a whole: how its tables name their keys, and how other columns refer to these.
 
 Schemas have habits. One puts the table's initials before every column (``ss_item_sk``); one calls a reference as the
-table, without a key word (``track.album``); one abbreviates (``bill_cdemo_sk`` of ``customer_demographics``). A habit is
-found by counting over the schema. Then every column is spelt as the other modules of this room read names
+table, without a key word (``track.album``); one abbreviates (``bill_cdemo_sk`` of ``customer_demographics``). A habit
+is found by counting over the schema. Then every column is spelt as the other modules of this room read names
 (:mod:`~tagframe.keys.column_names`): ``bill_customer_demographics_sk``, ``album_id``.
 """
 
@@ -56,7 +56,10 @@ class Conventions:
                 self._by_start[letter].append(position)
         self._persons = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0] in names.PEOPLE]
         self._short: dict[str, int | None] = {}
-        prefixes = [names.common_prefix([column.name for column in table.columns]) for table in tables]
+        columns = [[column.name for column in table.columns] for table in tables]
+        large = [bool(names.common_prefix(each)) for each in columns if len(each) > 2]
+        least = 2 if sum(large) > len(large) / 2 else 3  # two columns begin alike by chance, too
+        prefixes = [names.common_prefix(each, least) for each in columns]
         self._spelt = [
             {column.name: column.name[len(prefix) :] for column in table.columns}
             for table, prefix in zip(tables, prefixes, strict=True)

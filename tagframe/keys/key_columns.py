@@ -158,7 +158,8 @@ def _versioned_keys(table: TableProfile, spelt: Mapping[str, str]) -> set[str]:
         for column in table.columns
         if column.distinct and column.rows and column.distinct < column.rows - (column.nulls or 0)
         and column.family in ("integer", "text") and not names.version_column(column.name)
-        and (column.position <= 1 or not names.is_attribute(column.name) or names.own(spelt[column.name], table.name) == 1.0)
+        and (column.position <= 1 or not names.is_attribute(column.name)
+             or names.own(spelt[column.name], table.name) == 1.0)
     }  # fmt: skip
     # A key word or the table's own name shows it. Other numbers are attributes of the thing, with fewer values.
     own = [name for name in repeating if names.own(spelt[name], table.name) >= 0.75]

@@ -18,7 +18,7 @@ from tagframe.keys.candidates import SHARE, candidate_pairs
 from tagframe.keys.containment import MOST, Overlap, log_ratio, overlap
 from tagframe.keys.key_columns import Column
 from tagframe.keys.mentions import Mentions
-from tagframe.keys.terms import KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
+from tagframe.keys.terms import CALENDAR, KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
 
 WEAK = -2.0
 """If pairs with lower log odds are wanted, columns that can hardly be keys are included."""
@@ -156,8 +156,13 @@ def _score(
     if logit + most + _MOST_COMPANY * bool(match.score) < floor:
         return None
     contained = _contained(left, right)
-    if contained is None and left.profile.distinct == 0 and left.profile.rows and not left.name.key_word:
-        return None  # an empty column, whose name does not say that it refers to anything
+    if (
+        contained is None
+        and left.profile.distinct == 0
+        and not left.name.key_word
+        and {*left.name.words[-1:]} & CALENDAR
+    ):
+        return None  # an empty column for days is none of the calendar's keys
     if contained is not None and contained.share < SHARE:
         return None
     if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):
