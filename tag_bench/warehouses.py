@@ -1,7 +1,7 @@
 """Keys of whole warehouses: a folder of Parquet files with ``FOLDER_keys.json`` beside it, or a schema's names alone.
 
-The keys are pairs of ``table.column``. ``FOLDER_queries.json``, if it exists, has statements in DuckDB's dialect. Nothing
-is declared in the data.
+The keys are pairs of ``table.column``. ``FOLDER_queries.json``, if it exists, has statements in DuckDB's dialect.
+Nothing is declared in the data.
 """
 
 from __future__ import annotations
