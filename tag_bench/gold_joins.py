@@ -35,6 +35,7 @@ class GoldJoins:
 
     Attributes:
         tables: all that it reads, lower case.
+        pairs: the pairs of columns of two tables that its predicates make equal.
         classes: the sets of columns that it makes equal across tables.
         kind: "joined" if a predicate of ON or WHERE links tables, "subquery" if only IN (SELECT …) or = (SELECT …) do,
             "set operation" if only UNION, INTERSECT or EXCEPT do.
@@ -43,6 +44,7 @@ class GoldJoins:
     """
 
     tables: frozenset[str]
+    pairs: frozenset[frozenset[Column]]
     classes: frozenset[frozenset[Column]]
     kind: Kind
     twice: bool
@@ -166,8 +168,8 @@ def _join_block(block: _Block) -> JoinBlock:
     return JoinBlock(tuple(block.tables.values()), rows.sql(dialect="sqlite"))
 
 
-def gold_joins(sql: str, schema: Schema) -> GoldJoins:
-    """Read the joins of a statement.
+def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoins:
+    """Read the joins of a statement in a dialect of sqlglot.
 
     Raises:
         sqlglot.errors.ParseError: the statement is not SQL.
@@ -175,7 +177,7 @@ def gold_joins(sql: str, schema: Schema) -> GoldJoins:
     import sqlglot
     from sqlglot import exp
 
-    tree = sqlglot.parse_one(sql, dialect="sqlite")
+    tree = sqlglot.parse_one(sql, dialect=dialect)
     named = {cte.alias.lower(): cte.this for cte in tree.find_all(exp.CTE) if isinstance(cte.this, exp.Select)}
     direct: list[tuple[Column, Column]] = []
     nested: list[tuple[Column, Column]] = []
@@ -218,4 +220,4 @@ def gold_joins(sql: str, schema: Schema) -> GoldJoins:
     read = frozenset(table.name.lower() for table in tree.find_all(exp.Table)) - frozenset(named)
     kind: Kind = "joined" if direct else "subquery" if nested else "set operation" if sets else "no predicate"
     pairs = direct + nested or sets
-    return GoldJoins(read, classes_of(pairs), kind, twice, tuple(texts))
+    return GoldJoins(read, frozenset(map(frozenset, pairs)), classes_of(pairs), kind, twice, tuple(texts))

@@ -28,6 +28,7 @@ from tag_bench.merge_cost import merge_ratio, push_down
 from tag_bench.perturbed import DISTURBANCES
 from tag_bench.records import RECORDS, Records, settings_of
 from tag_bench.small_frames import disturbed, small_frames
+from tag_bench.warehouses import beside, schema_alone, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
@@ -286,7 +287,21 @@ def _note(
 
 @click.command("joins", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder; or a folder of Parquet files with FOLDER_keys.json beside it.",
+)
+@click.option("--own-names", is_flag=True, help="For Parquet files: infer keys without their rows.")
+@click.option(
+    "--schema",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Instead of --data: a file of CREATE TABLE statements.",
+)
+@click.option(
+    "--keys",
+    "gold_keys",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --schema: a JSON file of pairs of table.column.",
 )
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 @click.option(
@@ -316,7 +331,10 @@ def _note(
 @click.option("--half", help="With --perturb: only the databases of this half of halves.json.")
 @RECORDS
 def command(
-    data: Path,
+    data: Path | None,
+    own_names: bool,
+    schema: Path | None,
+    gold_keys: Path | None,
     output: Any,
     lake_tables: int,
     small: int,
@@ -329,6 +347,16 @@ def command(
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
+    if schema is not None and gold_keys is not None and data is None:
+        json.dump(schema_alone(schema, gold_keys), output, indent=1)
+        output.write("\n")
+        return
+    if data is None:
+        raise click.UsageError("give --data, or both --schema and --keys")
+    if beside(data, "keys").is_file():
+        json.dump(warehouse(data, own_names=own_names), output, indent=1)
+        output.write("\n")
+        return
     if perturb and records is not None:
         raise click.ClickException("--perturb asks no questions, so there is nothing for --records")
     settings = settings_of()

@@ -7,60 +7,30 @@ have something in common, not with the square of the number of columns.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.key_columns import Column
+from tagframe.keys.mentions import Mentions
 
 COMMON = 64
 """A value in more target columns than this is no evidence: it is a small number, a year, a "yes"."""
 SHARE = 0.3
 """Columns that share less of the referencing side's values are not candidates by values."""
+_DENSE = 0.3
+"""The least density of a run of ids."""
+_COUNTED = 10
+"""A run of ids that begins at most here was counted from 1."""
+_PLAINLY = 0.75
+"""From this score on, a column's name means a table."""
+_MENTIONS = 16
+"""A column is compared with at most so many tables that its name may mean."""
 _CROWD = 50
 """Columns with a name such as "city" are compared by name if at most this many tables have it."""
-
-
-class Mentions:
-    """The tables that the name of a column may mean."""
-
-    def __init__(self, tables: Sequence[TableProfile]) -> None:
-        self._tables = tables
-        self._index: dict[tuple[str, str], list[int]] = defaultdict(list)
-        self._known: dict[str, list[tuple[int, float]]] = {}
-        for position, table in enumerate(tables):
-            thing = names.table_entity(table.name)
-            if not thing:
-                continue
-            keys = {("last", thing[-1]), ("all", "".join(thing)), ("end", thing[-1][-4:])}
-            keys.add(("bones", names.bones(thing[-1])))
-            for key in keys | ({("start", thing[0][:3])} if len(thing) == 1 else set()):
-                self._index[key].append(position)
-
-    def of(self, column: str) -> list[tuple[int, float]]:
-        """(position of the table, how surely it is meant) for each table that may be meant."""
-        known = self._known.get(column)
-        if known is None:
-            known = self._known[column] = list(self._found(column))
-        return known
-
-    def _found(self, column: str) -> Iterator[tuple[int, float]]:
-        entity = names.column_name(column).entity
-        if not entity:
-            return
-        keys = [("last", word) for word in names.heads(entity)] + [("all", "".join(entity))]
-        if len(entity) == 1:
-            keys += [("end", entity[0][-4:]), ("start", entity[0][:3])]
-        if names.column_name(column).key_word == 1.0:
-            keys.append(("bones", names.bones(entity[-1])))
-        for position in sorted({position for key in keys for position in self._index.get(key, ())}):
-            about = names.about(column, self._tables[position].name)
-            if about:
-                yield position, about
 
 
 def candidate_pairs(
@@ -74,10 +44,33 @@ def candidate_pairs(
         mentions: of the columns' tables.
     """
     found: dict[int, set[int]] = defaultdict(set)
-    ways = _by_name(columns, targets, mentions), _by_values(columns, targets), _by_runs(columns, targets)
+    settled = {left for left, column in enumerate(columns) if _is_settled(column, mentions)}
+    ways = (
+        _by_name(columns, targets, mentions),
+        _by_values(columns, targets, settled),
+        _by_runs(columns, targets, settled),
+    )
     for left, rights in chain(*ways):
         found[left].update(rights)
     return {left: np.array(sorted(rights - {left}), dtype=np.int64) for left, rights in sorted(found.items()) if rights}
+
+
+def _is_settled(column: Column, mentions: Mentions) -> bool:
+    """Whether the name decides what a column of everyday integers refers to, or that it refers to nothing.
+
+    Such integers are found in every column of ids, so the values could only choose among those that the name means.
+    """
+    run = column.run
+    if run is None or run.low > _COUNTED or run.density <= _DENSE:
+        return False
+    if column.is_surrogate or names.is_measure(column.spelt):
+        return True
+    return any(sure >= _PLAINLY and table != column.table for table, sure in mentions.of(column.spelt))
+
+
+def _may_be_meant(column: Column) -> bool:
+    """Whether a column that names the table may mean this one: its key, or what its rows are called."""
+    return column.may_be_target or column.own > 0 or names.calls(column.spelt, column.owner.name)
 
 
 def _by_name(
@@ -88,7 +81,8 @@ def _by_name(
     by_entity: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for position in targets:
         name = columns[position].name
-        of_table[columns[position].table].append(position)
+        if _may_be_meant(columns[position]):
+            of_table[columns[position].table].append(position)
         by_words[name.words].append(position)
         if name.entity and name.key_word:
             by_entity[name.entity].append(position)
@@ -101,7 +95,7 @@ def _by_name(
                 ]
     for left, column in enumerate(columns):
         name = column.name
-        for table, _ in mentions.of(column.spelt):
+        for table, _ in mentions.of(column.spelt)[:_MENTIONS]:
             yield left, of_table[table]
         if not name.entity and column.is_surrogate:
             continue
@@ -113,7 +107,9 @@ def _by_name(
             yield left, of_table[column.table]
 
 
-def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+def _by_values(
+    columns: Sequence[Column], targets: Sequence[int], settled: Set[int]
+) -> Iterator[tuple[int, Sequence[int]]]:
     # A sample does not show which values a column lacks.
     known = {position: columns[position].profile.sketch for position in targets}
     sketches = {
@@ -137,7 +133,7 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
             ends[position] = whole.hashes[-1]
     for left, column in enumerate(columns):
         sketch = column.profile.sketch
-        if sketch is None or not len(sketch.hashes):
+        if left in settled or sketch is None or not len(sketch.hashes):
             continue
         at = np.minimum(np.searchsorted(values, sketch.hashes), len(values) - 1)
         at = at[values[at] == sketch.hashes]
@@ -151,9 +147,13 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
         yield left, positions[hits[positions] >= SHARE * seen].tolist()
 
 
-def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+def _by_runs(
+    columns: Sequence[Column], targets: Sequence[int], settled: Set[int]
+) -> Iterator[tuple[int, Sequence[int]]]:
     """Columns of integers that match a dense run: near the end of a run from 1, or within a run of high numbers."""
-    dense = [position for position in targets if (run := columns[position].run) and run.density > 0.3 and run.low >= 0]
+    dense = [
+        position for position in targets if (run := columns[position].run) and run.density > _DENSE and run.low >= 0
+    ]
     if not dense:
         return
     runs = [columns[position].run for position in dense]
@@ -161,7 +161,7 @@ def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tupl
     high = np.array([run.high for run in runs if run], dtype=np.float64)
     positions = np.array(dense)
     for left, column in enumerate(columns):
-        if column.run is None or column.name.key_word < 1.0 or column.is_surrogate:
+        if left in settled or column.run is None or column.name.key_word < 1.0 or column.is_surrogate:
             continue
         inside = (column.run.low >= low) & (column.run.high <= high)
         near_end = np.where(low > 10, True, column.run.high >= 0.9 * high)

@@ -36,7 +36,7 @@ MEASURES = frozenset(
 """Columns with these names describe a row; they do not identify it."""
 _THINGS = frozenset("center centre account element list plan driver owner unit book pool item object rate".split())
 """Nouns that make a thing of a measure before them: a cost centre, a price list."""
-_SINCE = frozenset("valid effective eff validity".split())
+_SINCE = frozenset("valid effective eff validity record rec row system sys".split())
 _BOUNDS = frozenset("from to until thru through since start end begin date on".split())
 _NOW = frozenset("current latest active".split())
 _SAVED_INDEX = frozenset(
@@ -44,11 +44,15 @@ _SAVED_INDEX = frozenset(
     recordno obs observation level""".split()
 )
 """Names of columns that number the rows, without separators: a saved index, or a statistics program's row number."""
-PLACES = frozenset("city town village country nation county state province region district continent".split())
+PLACES = frozenset(
+    """city town village country nation county state province region district continent zip postal zipcode
+    postcode""".split()
+)
 """A table in which such a column is unique is about these places, whatever its name."""
+_POST = frozenset({"postal", "post", "zip"})
 _IDENTIFIERS = frozenset(
     """isbn issn ean upc gtin sku ssn vin iban bic swift isin cusip ticker symbol orcid doi pmid iata icao fips iso iso2
-    iso3 zip zipcode postcode email login username user hostname domain url ip mac imei passport licence license plate
+    iso3 email login username user hostname domain url ip mac imei passport licence license plate
     serial barcode slug handle callsign uri""".split()
 )
 """Words for identifiers, wherever the column stands in a table."""
@@ -67,6 +71,8 @@ _PERSONS = frozenset(
 )
 _ANYONE = frozenset({"person", "human", "individual", "party"})
 """Tables with these names hold persons of every kind."""
+PEOPLE = _ANYONE | frozenset({"employee", "staff", "worker", "personnel", "user"})
+"""Last words of the names of tables whose rows do things: somebody in them edited a row."""
 _WORKERS = frozenset({"employee", "staff", "worker", "personnel", "member", "user"})
 _BUYERS = frozenset("buyer purchaser payer shopper".split())
 _CUSTOMERS = frozenset({"customer", "client"})
@@ -132,16 +138,19 @@ def words(name: str) -> tuple[str, ...]:
     for word in identifier_words(name):
         joined = _JOINED_KEY.match(word) if len(word) >= 6 and word not in _NOT_JOINED else None
         found += (singular(joined[1]), joined[2]) if joined else (singular(word),)
-    return tuple(found)
+    # A postal code is an attribute of an address, not the key of a post.
+    return tuple(word for at, word in enumerate(found) if word != "code" or not at or found[at - 1] not in _POST)
 
 
-def common_prefix(columns: Sequence[str]) -> str:
-    """A short prefix that every column of a table has; it stands for the table, not the column. "" if there is none.
+def common_prefix(columns: Sequence[str], least: int = 3) -> str:
+    """A short prefix that every column of a table has; it stands for the table, not the column.
+
+    "" if there is none, or the table has less than ``least`` columns.
 
     >>> common_prefix(["l_orderkey", "l_partkey", "l_tax"])
     'l_'
     """
-    first = columns[0] if len(columns) > 2 else ""
+    first = columns[0] if len(columns) >= least else ""
     cut = first.find("_") + 1
     prefix = first[:cut]
     shared = 0 < cut <= 4 and all(name.startswith(prefix) and len(name) > cut for name in columns)
@@ -293,12 +302,12 @@ def _cut(entity: tuple[str, ...]) -> int:
     return next((position for position, word in enumerate(entity) if position and word in _PREPOSITIONS), 0)
 
 
-def _is_short_for(short: str, word: str) -> bool:
+def is_short_for(short: str, word: str) -> bool:
     """Whether the letters are an abbreviation: a subsequence of the word with its first letter, at least two shorter.
 
-    >>> _is_short_for("ap", "airport"), _is_short_for("dept", "department"), _is_short_for("port", "airport")
+    >>> is_short_for("ap", "airport"), is_short_for("dept", "department"), is_short_for("port", "airport")
     (True, True, False)
-    >>> _is_short_for("part", "party"), _is_short_for("plan", "plant")  # other words, not short ones
+    >>> is_short_for("part", "party"), is_short_for("plan", "plant")  # other words, not short ones
     (False, False)
     """
     rest = iter(word)
@@ -308,7 +317,7 @@ def _is_short_for(short: str, word: str) -> bool:
 def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
     """Whether each is a word or its abbreviation, in order: ("dept", "str") for a department store."""
     return 1 < len(short) == len(words) and all(
-        one == other or (len(one) > 1 and _is_short_for(one, other)) for one, other in zip(short, words, strict=True)
+        one == other or (len(one) > 1 and is_short_for(one, other)) for one, other in zip(short, words, strict=True)
     )
 
 
@@ -340,7 +349,7 @@ def own(column: str, table: str) -> float:
 
 def _stands_for(short: str, thing: tuple[str, ...]) -> bool:
     """Whether the letters abbreviate a word of the table's name, or are the initials of all its words."""
-    return _is_short_for(short, thing[-1]) or short == "".join(word[0] for word in thing)
+    return is_short_for(short, thing[-1]) or short == "".join(word[0] for word in thing)
 
 
 @lru_cache(maxsize=65536)
@@ -378,8 +387,10 @@ NO_MATCH = NameMatch(0.0, "", "none")
 
 
 @lru_cache(maxsize=262144)
-def match(column: str, table: str, other_column: str, other_table: str) -> NameMatch:
+def match(column: str, table: str, other_column: str, other_table: str, home: float | None = None) -> NameMatch:
     """How well ``table.column`` reads as a reference to ``other_table.other_column``.
+
+    ``home`` is how surely the other column's name is that of its table's key; None for :func:`own`.
 
     >>> match("author_id", "books", "id", "authors")
     NameMatch(score=1.0, rule='author id names authors.id', kind='thing', direct=True)
@@ -389,7 +400,7 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
     name, other = column_name(column), column_name(other_column)
     if table == other_table:
         return _within(column, table, name, other)
-    home = own(other_column, other_table)
+    home = own(other_column, other_table) if home is None else home
     means = about(column, other_table)
     shown = " ".join(name.words)
     options = [NO_MATCH]
@@ -430,7 +441,7 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
 def _hints_at(entity: tuple[str, ...], table: str) -> bool:
     """Whether the words abbreviate the table's thing, or are a role of its persons: "dept", "assignee"."""
     thing = table_entity(table)
-    if len(entity) == 1 and len(entity[0]) > 2 and _is_short_for(entity[0], thing[-1]):
+    if len(entity) == 1 and len(entity[0]) > 2 and is_short_for(entity[0], thing[-1]):
         return True
     return 0.45 <= about("_".join(entity), table) < 0.8
 

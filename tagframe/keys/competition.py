@@ -47,6 +47,7 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     for candidate in candidates:
         by_left[candidate.left.key].append(candidate)
     for group in by_left.values():
+        _doubt_shared_names(group)
         group.sort(key=lambda c: (-c.logit, c.right.owner.id, c.right.profile.position))
         for other in group[1:]:
             if not _is_rival(other, group[0]):
@@ -61,6 +62,14 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         if both not in best or _reads(candidate) > _reads(best[both]):
             best[both] = candidate
     return list(best.values())
+
+
+def _doubt_shared_names(group: Sequence[Candidate]) -> None:
+    """Lower several targets that have the column's name and are no table's own key: all may refer to another one."""
+    shared = [c for c in group if c.match.kind == "same" and c.right.own < _OWN and c.right.unique is None]
+    if len(shared) > 1:
+        for candidate in shared:
+            candidate.logit = min(candidate.logit, 0.0) - 2.0
 
 
 def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
@@ -153,7 +162,10 @@ def _prefer_referenced(candidates: Iterable[Candidate]) -> None:
             referenced[candidate.right.key].add(candidate.left.key)
     for candidate in candidates:
         numbers_rows = candidate.left.is_surrogate and not candidate.left.name.entity  # such as "id" in every table
-        if candidate.match.score and not numbers_rows:
+        right = candidate.right
+        is_first = right.unique is None and right.profile.position == 0
+        is_key = right.own >= _OWN or ((right.unique == 1.0 or is_first) and not right.is_beside_key)
+        if candidate.match.score and not numbers_rows and is_key:
             candidate.popular = len(referenced[candidate.right.key] - {candidate.left.key})
             candidate.logit += 1.2 * math.log1p(candidate.popular)
 

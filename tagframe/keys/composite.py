@@ -83,7 +83,7 @@ def _suffices(pair: KeyPair) -> bool:
 
 
 def _is_named_key(column: Column) -> bool:
-    return bool(column.name.key_word and column.name.entity)
+    return bool(column_name(column.profile.name).key_word and column.name.entity)
 
 
 def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[_Shared]]:

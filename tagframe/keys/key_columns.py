@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.containment import Run, integer_run
+from tagframe.keys.conventions import Conventions
 
 _UNNAMED = "frame_"
 NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"
@@ -37,6 +38,7 @@ class Column:
         unique: distinct over non-null values, in [0, 1]; None if the rows are unknown, or there are none. For a
             versioned key it counts one version each.
         run: the range of its integers; None for other columns.
+        is_beside_key: whether another column is its table's key, and its own name is not that of a key of the table.
         is_versioned: whether it is the key of a table whose rows are versions, so that it repeats.
     """
 
@@ -49,6 +51,7 @@ class Column:
     unique: float | None
     run: Run | None
     is_versioned: bool = False
+    is_beside_key: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -111,23 +114,34 @@ def unjoined_columns(table: TableProfile) -> list[str]:
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
     """All columns that can take part in keys: not those of bytes, and those that nothing joins on."""
     found = []
+    habits: dict[str, tuple[Conventions, dict[int, int]]] = {}
+    for database in dict.fromkeys(table.database for table in tables):
+        members = [table for table in tables if table.database == database]
+        habits[database] = Conventions(members), {id(table): position for position, table in enumerate(members)}
     for position, table in enumerate(tables):
-        prefix = names.common_prefix([column.name for column in table.columns])
-        versioned = _versioned_keys(table)
+        conventions, at = habits[table.database]
+        spellings = conventions.spelt(at[id(table)])
+        versioned = _versioned_keys(table, spellings)
         for profile in table.columns:
             if profile.family == "blob" or profile.unjoined:
                 continue
-            spelt = profile.name[len(prefix) :]
+            spelt = spellings[profile.name]
             unique = _uniqueness(profile)
             name = names.column_name(spelt)
-            own = names.own(spelt, table.name)
+            own = conventions.own(at[id(table)], profile.name)
             if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
                 own = max(own, 0.75)  # only the column that numbers the rows says what they are
             is_versioned = profile.name in versioned
             unique = 1.0 if is_versioned else unique
             column = Column(position, table, profile, spelt, name, own, unique, integer_run(profile), is_versioned)
             found.append(column)
-    return found
+    keyed = {
+        column.table for column in found if column.own >= 0.75 and column.name.key_word and column.unique in (None, 1.0)
+    }
+    return [
+        replace(column, is_beside_key=True) if column.table in keyed and column.own < 0.55 else column
+        for column in found
+    ]
 
 
 def has_versions(columns: Iterable[str]) -> bool:
@@ -135,7 +149,7 @@ def has_versions(columns: Iterable[str]) -> bool:
     return any(names.version_column(column) not in (None, "end") for column in columns)
 
 
-def _versioned_keys(table: TableProfile) -> set[str]:
+def _versioned_keys(table: TableProfile, spelt: Mapping[str, str]) -> set[str]:
     """The columns that identify the versioned things of a table: they all repeat equally often."""
     if not has_versions(column.name for column in table.columns):
         return set()
@@ -144,9 +158,11 @@ def _versioned_keys(table: TableProfile) -> set[str]:
         for column in table.columns
         if column.distinct and column.rows and column.distinct < column.rows - (column.nulls or 0)
         and column.family in ("integer", "text") and not names.version_column(column.name)
-        and (column.position <= 1 or not names.is_attribute(column.name) or names.own(column.name, table.name) == 1.0)
+        and (column.position <= 1 or not names.is_attribute(column.name)
+             or names.own(spelt[column.name], table.name) == 1.0)
     }  # fmt: skip
     # A key word or the table's own name shows it. Other numbers are attributes of the thing, with fewer values.
-    named = [name for name in repeating if names.column_name(name).key_word or names.own(name, table.name) >= 0.75]
+    own = [name for name in repeating if names.own(spelt[name], table.name) >= 0.75]
+    named = own or [name for name in repeating if names.column_name(name).key_word]
     most = max((repeating[name] for name in named or [*repeating][:1]), default=0)
     return {name for name, distinct in repeating.items() if distinct == most}

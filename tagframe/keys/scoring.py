@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tagframe.keys import column_names as names
-from tagframe.keys.candidates import SHARE, Mentions, candidate_pairs
+from tagframe.keys.candidates import SHARE, candidate_pairs
 from tagframe.keys.containment import MOST, Overlap, log_ratio, overlap
 from tagframe.keys.key_columns import Column
-from tagframe.keys.terms import KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
+from tagframe.keys.mentions import Mentions
+from tagframe.keys.terms import CALENDAR, KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
 
 WEAK = -2.0
 """If pairs with lower log odds are wanted, columns that can hardly be keys are included."""
@@ -106,7 +107,7 @@ def score_all(
                 rights = rights[np.isin(table_of[rights], [*only])]
             if not len(rights):
                 continue
-            meant = mentions.of(left.spelt)
+            meant = mentions.of(left.spelt)[:3]  # at most two of these are the tables of the pair
             ends_there = (ends[left.run.high] - 1) / ends.total() if left.run else 0.0
             for right in (columns[other] for other in rights):
                 if (left.owner.database != right.owner.database) != across:
@@ -155,6 +156,13 @@ def _score(
     if logit + most + _MOST_COMPANY * bool(match.score) < floor:
         return None
     contained = _contained(left, right)
+    if (
+        contained is None
+        and left.profile.distinct == 0
+        and not left.name.key_word
+        and {*left.name.words[-1:]} & CALENDAR
+    ):
+        return None  # an empty column for days is none of the calendar's keys
     if contained is not None and contained.share < SHARE:
         return None
     if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):

@@ -64,6 +64,7 @@ FAINT_NAME = 0.3
 _ATTRIBUTE = 0.2
 _CODE = 0.45
 _UNNAMED = 0.5
+_BESIDE = 0.45
 _PLACE = 0.5
 _MISS = 0.08
 """The largest share that one dangling value counts for, however few values there are."""
@@ -114,7 +115,7 @@ def weighted_sum(terms: tuple[float, ...], weights: tuple[float, ...]) -> float:
 
 def name_match(left: Column, right: Column) -> names.NameMatch:
     """How well the names fit, considering also how often the columns' values repeat."""
-    match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name)
+    match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name, right.own)
     if not left.name.entity and left.name.key_word == 1.0 and match.score and right.unique == 1:
         if left.unique is not None and left.unique < 1:
             match = names.NameMatch(0.65, f"{match.rule}, not unique here", "same")
@@ -123,7 +124,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and _is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
-        if names.about(left.spelt, right.owner.name) >= 0.75 and not listed:
+        if names.about(left.spelt, right.owner.name) >= (1.0 if right.unique is None else 0.75) and not listed:
             shown = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
             match = names.NameMatch(score, shown, "thing")
     if is_calendar(left, right, match):
@@ -135,6 +136,9 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
         match = replace(match, score=max(match.score, _PLACE), rule="the same place, unique there")
     elif _is_shared_attribute(left, right, match):
         match = replace(match, score=min(match.score, _ATTRIBUTE), rule=f"both have a {' '.join(right.name.words)}")
+    if match.kind in ("same", "role") and _is_no_key(right) and not names.is_identifier(right.spelt):
+        # A key's own table is another one: both refer to it, or both have the attribute.
+        match = replace(match, score=min(match.score, _BESIDE if right.name.key_word else _ATTRIBUTE))
     if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
         # Not known to be unique, not its table's own key, not the first column: two references to a third table.
         match = replace(match, score=0.6 * match.score)
@@ -143,7 +147,8 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
 
 def _is_plainly_the_key(column: Column) -> bool:
     """Whether a column is its table's key, whatever its name: the first one, unique, with a key word."""
-    return column.profile.position == 0 and column.unique == 1.0 and column.name.key_word == 1.0
+    is_first = column.profile.position == 0 and column.name.key_word == 1.0
+    return is_first and (column.unique == 1.0 or (column.unique is None and not column.is_beside_key))
 
 
 def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
@@ -156,6 +161,11 @@ def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
         and bool(left.name.entity)
         and not left.is_surrogate
     )
+
+
+def _is_no_key(column: Column) -> bool:
+    """Whether another column is its table's key, or its values repeat and its name is not that of a key."""
+    return column.is_beside_key or (column.unique is not None and column.unique <= 0.95 and column.own < 0.55)
 
 
 def _is_shared_attribute(left: Column, right: Column, match: names.NameMatch) -> bool:

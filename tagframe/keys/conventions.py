@@ -1,0 +1,297 @@
+"""A schema is read as a whole: how its tables name their keys, and how other columns refer to these.
+
+Schemas have habits. One puts the table's initials before every column (``ss_item_sk``); one calls a reference as the
+table, without a key word (``track.album``); one abbreviates (``bill_cdemo_sk`` of ``customer_demographics``). A habit
+is found by counting over the schema. Then every column is spelt as the other modules of this room read names
+(:mod:`~tagframe.keys.column_names`): ``bill_customer_demographics_sk``, ``album_id``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys import column_names as names
+from tagframe.keys.mentions import Mentions
+
+_SHORTEST = 3
+"""An abbreviation has at least this many letters."""
+_HABIT = 3
+"""A habit shows itself at least this often."""
+_PLAINLY = 0.8
+"""From this score on, a column names a table without further reading."""
+_REDIRECTS = frozenset("new old target merged".split())
+"""Words before the key word of a column that refers to the table in its own table's name: ``new_id``."""
+_SAME_RECORD = frozenset("meta metadata extension ext extra".split())
+"""A table with this word after another one's name has more columns about the other's rows, and their key."""
+_ORDINAL = re.compile(r"(.*\D)_?(\d)\Z")
+_BY = re.compile(r"ed_?by\Z", re.IGNORECASE)
+_VIA = re.compile(r"([a-z]{3,})_?via\Z", re.IGNORECASE)
+_Reading = Callable[[int, ColumnProfile, str], str | None]
+"""From a table, its column and that one's name so far to a better reading of it."""
+_JOINED = 8
+"""In a schema that writes words together, names are this long on average."""
+
+
+class Conventions:
+    """The habits of one database.
+
+    Args:
+        tables: all of them.
+    """
+
+    def __init__(self, tables: Sequence[TableProfile]) -> None:
+        self._tables = tables
+        self._mentions = Mentions(tables)
+        self._things = [names.table_entity(table.name) for table in tables]
+        self._called: dict[str, list[int]] = defaultdict(list)
+        for position, thing in enumerate(self._things):
+            self._called["".join(thing)].append(position)
+        self._by_start: dict[str, list[int]] = defaultdict(list)
+        for position, thing in enumerate(self._things):
+            for letter in {word[0] for word in (*thing[:1], *thing[-1:])}:
+                self._by_start[letter].append(position)
+        self._persons = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0] in names.PEOPLE]
+        self._short: dict[str, int | None] = {}
+        columns = [[column.name for column in table.columns] for table in tables]
+        large = [bool(names.common_prefix(each)) for each in columns if len(each) > 2]
+        least = 2 if sum(large) > len(large) / 2 else 3  # two columns begin alike by chance, too
+        prefixes = [names.common_prefix(each, least) for each in columns]
+        self._spelt = [
+            {column.name: column.name[len(prefix) :] for column in table.columns}
+            for table, prefix in zip(tables, prefixes, strict=True)
+        ]
+        self._joins_words = self._writes_words_together()
+        if self._joins_words:
+            self._spell(self._split)
+        self._keys = self._keys_by_name()
+        self.unmarked = self._leaves_key_words_out()
+        self._spell(self._in_full)
+        self._spell(self._marked)
+        self._own = [self._own_keys(position) for position in range(len(tables))]
+
+    def spelt(self, table: int) -> Mapping[str, str]:
+        """The name of each column of a table as the schema's habits read it."""
+        return self._spelt[table]
+
+    def own(self, table: int, column: str) -> float:
+        """How surely the name of a column is that of its own table's key, in [0, 1]."""
+        return self._own[table][column]
+
+    def _spell(self, reading: _Reading) -> None:
+        readings = [
+            {column.name: reading(position, column, self._spelt[position][column.name]) for column in table.columns}
+            for position, table in enumerate(self._tables)
+        ]
+        for spelt, read in zip(self._spelt, readings, strict=True):
+            spelt.update({name: found for name, found in read.items() if found is not None})
+
+    def _writes_words_together(self) -> bool:
+        """Whether names are written without separators, as in ``billtoaddressid``."""
+        every = [name for spelt in self._spelt for name in spelt.values()]
+        whole = sum(len(identifier_words(name)) == 1 for name in every)
+        return bool(every) and whole > 0.9 * len(every) and sum(map(len, every)) > _JOINED * len(every)
+
+    def _split(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
+        """``billtoaddressid`` as ``billto_address_id``, if there is a table of addresses."""
+        name = names.column_name(spelt)
+        if not name.entity or not name.key_word:
+            return None
+        whole = "".join(name.entity)
+        if whole in self._called:
+            return None
+        ends = [called for called in self._called if len(called) > _SHORTEST and whole.endswith(called)]
+        if not ends:
+            return None
+        longest = max(ends, key=len)
+        rest = whole.removesuffix(longest)
+        return "_".join((rest, longest, *name.words[len(name.entity) :])) if len(rest) >= _SHORTEST else None
+
+    def _in_full(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
+        """The name with the table that it means in full; None if it is plain."""
+        name = names.column_name(spelt)
+        if not name.entity:
+            return self._of_whole_record(position, column, name)
+        key = "_".join(name.words[len(name.entity) :]) or "id"
+        inside = (*self._things[position], *name.entity)
+        meant = self._only("".join(inside), besides=position) if "".join(name.entity) not in self._called else None
+        if meant is not None and not names.is_plural(spelt) and self._may_hold_keys_of(column, meant):
+            return self._reference(meant, key)
+        ordinal = _ORDINAL.match(spelt)
+        if ordinal is not None:
+            meant = self._side(position, ordinal[1], int(ordinal[2]))
+            if meant is not None:
+                return self._reference(meant, key)
+        meant = self._actor(position, spelt)
+        if meant is not None and self._may_hold_keys_of(column, meant):
+            return f"{spelt}_{self._reference(meant, key)}"
+        if not name.key_word:
+            return None
+        if set(name.entity) <= _REDIRECTS:
+            begins = [
+                at
+                for at, thing in enumerate(self._things)
+                if thing and self._begins(position, thing) and at != position
+            ]
+            return self._reference(max(begins, key=lambda at: len(self._things[at])), key) if begins else None
+        if any(sure >= 0.75 for at, sure in self._mentions.of(spelt) if at != position):
+            return None
+        if position in self._keys.get(spelt, ()):
+            return self._reference(position, key) if self._is_called_as_another(position, spelt) else None
+        meant = self._abbreviated(name.entity[-1])
+        if meant is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[meant].values()]:
+            return None  # its own key is abbreviated, too
+        return "_".join((*name.entity[:-1], *self._things[meant], key))
+
+    def _is_called_as_another(self, position: int, spelt: str) -> bool:
+        """Whether two tables call their key alike: ``demo_id`` of customers' and of households' demographics."""
+        twins = self._keys[spelt]
+        alone = sum(position in self._keys.get(other, ()) for other in self._spelt[position].values()) == 1
+        return alone and len(twins) > 1 and all(len(self._things[at]) > 1 for at in twins)
+
+    def _keys_by_name(self) -> dict[str, list[int]]:
+        """The tables whose own key has a name."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for position, table in enumerate(self._tables):
+            for spelt in self._spelt[position].values():
+                if names.own(spelt, table.name) >= 0.75:
+                    found[spelt].append(position)
+        return found
+
+    def _of_whole_record(self, position: int, column: ColumnProfile, name: names.Name) -> str | None:
+        thing = self._things[position]
+        if column.position or not name.key_word or thing[-1] not in _SAME_RECORD:
+            return None
+        meant = self._only("".join(thing[:-1]), besides=position)
+        return None if meant is None else self._reference(meant, "_".join(name.words))
+
+    def _reference(self, table: int, key: str) -> str:
+        return "_".join((*self._things[table], key))
+
+    def _begins(self, position: int, thing: tuple[str, ...]) -> bool:
+        mine = self._things[position]
+        return len(mine) > len(thing) and mine[: len(thing)] == thing
+
+    def _only(self, called: str, *, besides: int) -> int | None:
+        found = [position for position in self._called.get(called, ()) if position != besides]
+        return found[0] if len(found) == 1 else None
+
+    def _may_hold_keys_of(self, column: ColumnProfile, table: int) -> bool:
+        """Whether the table has a key by its name, of the column's type family."""
+        other = self._tables[table]
+        keys = [key for key in other.columns if table in self._keys.get(self._spelt[table][key.name], ())]
+        return any(key.family == column.family and names.column_name(key.name).key_word for key in keys)
+
+    def _actor(self, position: int, spelt: str) -> int | None:
+        """The table that a participle and its preposition mean: ``edited_by`` a person, ``ship_via`` a shipper."""
+        if _BY.search(spelt):
+            return self._persons[0] if len(self._persons) == 1 else None
+        means = _VIA.match(spelt)
+        if means is None:
+            return None
+        verb = means[1].lower()
+        tables = [
+            at for at in self._by_start[verb[:1]] if len(self._things[at]) == 1 and self._things[at][0].startswith(verb)
+        ]
+        return tables[0] if len(tables) == 1 and tables[0] != position else None
+
+    def _side(self, position: int, stem: str, number: int) -> int | None:
+        """The table at one side of a link table: ``entity1`` of ``l_artist_area`` is an area."""
+        if names.column_name(stem).entity and "".join(names.column_name(stem).entity) in self._called:
+            return None
+        siblings = [
+            int(match[2])
+            for name in self._spelt[position].values()
+            if (match := _ORDINAL.match(name)) is not None and match[1] == stem
+        ]
+        if len(siblings) != 2 or sorted(siblings) not in ([0, 1], [1, 2]):
+            return None
+        thing = self._things[position]
+        for start in (0, 1):
+            for cut in range(start + 1, len(thing)):
+                sides = (
+                    self._only("".join(thing[start:cut]), besides=position),
+                    self._only("".join(thing[cut:]), besides=position),
+                )
+                if None not in sides:
+                    return sides[number - min(siblings)]
+        return None
+
+    def _abbreviated(self, word: str) -> int | None:
+        """The one table whose name the letters abbreviate: all of its words, or its last one."""
+        if word not in self._short:
+            found: dict[int, int] = {}
+            for position in self._by_start[word[:1]]:
+                thing = self._things[position]
+                if len(thing) > 1 and _abbreviates(word, thing):
+                    found[position] = 2
+                elif len(word) >= _SHORTEST and names.is_short_for(word, thing[-1]):
+                    found[position] = 1
+            best = [position for position, fit in found.items() if fit == max(found.values())]
+            self._short[word] = best[0] if len(best) == 1 else None
+        return self._short[word]
+
+    def _leaves_key_words_out(self) -> bool:
+        """Whether columns that refer to a table are called as it, without a key word."""
+        counts: Counter[bool] = Counter()
+        for position, table in enumerate(self._tables):
+            for column in table.columns:
+                spelt = self._spelt[position][column.name]
+                name = names.column_name(spelt)
+                meant = self._only("".join(name.entity), besides=position) if name.entity else None
+                if meant is not None and not names.is_plural(spelt) and self._may_hold_keys_of(column, meant):
+                    counts[name.key_word == 0] += 1
+        return counts[True] >= _HABIT and counts[True] > 2 * counts[False]
+
+    def _marked(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
+        """``album`` as ``album_id`` where the schema leaves key words out."""
+        name = names.column_name(spelt)
+        if not self.unmarked or name.key_word or not name.entity or names.is_plural(spelt):
+            return None
+        if column.family not in ("integer", "text"):
+            return None
+        if spelt in names.SELF_ROLES:
+            return f"{spelt}_id"
+        for start in range(len(name.entity)):
+            meant = self._only("".join(name.entity[start:]), besides=position)
+            if meant is not None:
+                return f"{spelt}_id" if self._may_hold_keys_of(column, meant) else None
+        return None
+
+    def _own_keys(self, position: int) -> dict[str, float]:
+        table = self._tables[position]
+        found = {column.name: names.own(self._spelt[position][column.name], table.name) for column in table.columns}
+        for column, sure in found.items():
+            name = names.column_name(self._spelt[position][column])
+            if name.entity and sure < 1.0 and self._only("".join(name.entity), besides=position) is not None:
+                found[column] = min(sure, 0.5)  # the key of the table that is called so
+        best = max(found.values(), default=0.0)
+        first = table.columns[0].name if table.columns else ""
+        if best < 0.55 and first:
+            spelt, thing = self._spelt[position][first], self._things[position]
+            name = names.column_name(spelt)
+            others = any(sure >= 0.75 for at, sure in self._mentions.of(spelt) if at != position)
+            if name.key_word and name.entity and name.entity == thing[: len(name.entity)] and not others:
+                found[first] = 0.75  # the order's id of an order header
+        for column, sure in found.items():
+            entity = names.column_name(self._spelt[position][column]).entity
+            short = sure == 0.75 and len(entity) == 1 and entity[0] not in self._things[position]
+            if short and best > sure:
+                found[column] = 0.0  # "gid" of gardens that have an "id"
+        return found
+
+
+def _abbreviates(letters: str, words: Sequence[str]) -> bool:
+    """Whether the letters are beginnings of all words in order, the last one of three letters at least.
+
+    >>> _abbreviates("cdemo", ("customer", "demographic")), _abbreviates("code", ("customer", "demographic"))
+    (True, False)
+    """
+    if len(words) == 1:
+        return len(letters) >= _SHORTEST and words[0].startswith(letters)
+    return any(
+        words[0].startswith(letters[:cut]) and _abbreviates(letters[cut:], words[1:]) for cut in range(1, len(letters))
+    )
