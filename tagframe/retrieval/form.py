@@ -5,8 +5,8 @@ As printed are: coarse relevance (JAR section 3.1, iterative JAR equation 1), fi
 section 4) and the weights (iterative JAR section 4; JAR prints none, so they are those of its authors' code).
 
 What still differs: the embedder is the configured one, not Contriever; tables and columns are encoded as the texts of
-:mod:`tagframe.corpus.documents`; rules decompose the question, unless sub-queries are given or ``decompose`` asks a model
-with JAR's prompt; the Jaccard similarity of large columns is estimated; pieces of one table are one candidate.
+:mod:`tagframe.corpus.documents`; rules decompose the question, unless sub-queries are given or ``decompose`` asks a
+model with JAR's prompt; the Jaccard similarity of large columns is estimated; pieces of one table are one candidate.
 """
 
 from __future__ import annotations
