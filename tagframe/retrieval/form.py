@@ -78,7 +78,8 @@ class Form:
     @property
     def given(self) -> tuple[str, ...]:
         """The names of the settings that are not the default."""
-        return tuple(field.name for field in fields(self) if getattr(self, field.name) not in (None, False))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return tuple(name for name, value in values.items() if value is not None and value is not False)
 
     @property
     def joined(self) -> bool:
@@ -90,7 +91,7 @@ class Form:
         """What the problem is made of."""
         printed = self.as_printed
         declared = None if self.variant is None and not printed else self.variant == "G"
-        most = FIBEN_CANDIDATES if self.weights == FIBEN else CANDIDATES
+        most = FIBEN_CANDIDATES if isinstance(self.weights, str) and self.weights == FIBEN else CANDIDATES
         omega = self.omega or ("text" if printed else None)
         return Setup(most if self.candidates is None else int(self.candidates), not printed, omega, declared)
 
@@ -107,7 +108,7 @@ class Form:
             ours: those of our form.
 
         Raises:
-            InvalidArgument: an unknown name, weights of another method, or a link share if as printed.
+            InvalidArgument: an unknown name, weights of another method or out of range, or a link share if as printed.
         """
         given: Any = self.weights
         if given is None:
@@ -117,6 +118,9 @@ class Form:
         if not isinstance(given, type(ours)):
             names = ", ".join(map(repr, published))
             raise InvalidArgument(f"weights must be {names} or a {type(ours).__name__}; got {given!r}")
+        values = asdict(given)
+        if not all(np.isfinite(value) and value >= 0 for value in values.values()) or given.link_share > 1:
+            raise InvalidArgument(f"weights must be finite and not negative, and link_share at most 1; got {given!r}")
         if self.as_printed and given.link_share:
             raise InvalidArgument(
                 f"as printed, ω alone joins: give weights with link_share=0, not {given.link_share}, or leave out "

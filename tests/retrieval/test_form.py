@@ -179,6 +179,11 @@ def test_greedy_stops_where_it_is_told_to(bank, words):
         ("exact", {"weights": "beaver"}, "weights must be 'spider', 'bird', 'fiben' or a JarWeights; got 'beaver'"),
         ("exact", {"weights": GreedyWeights()}, "or a JarWeights; got GreedyWeights"),
         ("greedy", {"weights": (2, 1, 4)}, "or a GreedyWeights; got"),
+        ("greedy", {"weights": np.ones(3)}, "or a GreedyWeights; got"),
+        ("exact", {"weights": JarWeights(join=-1.0)}, "weights must be finite and not negative"),
+        ("exact", {"weights": JarWeights(coarse=float("inf"))}, "weights must be finite and not negative"),
+        ("greedy", {"weights": GreedyWeights(link_share=2)}, "link_share at most 1"),
+        ("auto", {"covered_at": 0}, "'auto' takes no covered_at="),
         ("greedy", {"as_printed": True, "weights": GreedyWeights()}, "give weights with link_share=0, not 0.5"),
     ],
 )
