@@ -25,19 +25,21 @@ from tagframe import config
 from tagframe.answer.annotating import annotated
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
-from tagframe.errors import ReplayMiss
+from tagframe.errors import InvalidArgument, ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import METHODS, Method
 from tagframe.retrieval import Question as Asked
+from tagframe.retrieval.column_problem import JAR_WEIGHTS
+from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
-from tagframe.retrieval.methods.exact import EXACT
-from tagframe.retrieval.methods.mip import MIP
 from tagframe.retrieval.methods.murre import MURRE, Ablation, relevance
 from tagframe.retrieval.methods.weights import read_weights
+from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
+from tagframe.retrieval.retrieve import in_form
 from tagframe.retrieval.signals import SIGNALS
 
 AUTO = 0
@@ -272,12 +274,19 @@ def report(
     }
 
 
-def variant_of(method: Method[Any, Any], variant: str) -> Method[Any, Any]:
-    """The method for one variant of JAR: "D" leaves the joins out of exact and mip."""
-    if variant != "D" or method not in (EXACT, MIP):
-        return method
-    without: Any = {"joined": False} if method is EXACT else {"variant": "D"}
-    return replace(method, select=partial(method.select, **without))
+def formed(method: Method[Any, Any], variant: Variant, weights: str | None, **settings: Any) -> Method[Any, Any]:
+    """The method in a form of its paper. The variant of other methods says only whether declared keys are known.
+
+    Raises:
+        click.ClickException: the method has no such form.
+    """
+    try:
+        form = Form(**settings)
+        if method.form is not None:
+            form = replace(form, variant=variant, weights=weights)
+        return in_form(method, form)
+    except InvalidArgument as error:
+        raise click.ClickException(str(error)) from error
 
 
 def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, Any]:
@@ -293,13 +302,19 @@ def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, 
     return replace(method, relevance=partial(relevance, ablate=ablation))
 
 
-def weighted(method: Method[Any, Any], weights: Path | None) -> Method[Any, Any]:
-    """The default method with the weights of a file that ``tag_bench fit`` wrote."""
+def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
+    """The default method with the weights of a file that ``tag_bench fit`` wrote.
+
+    Raises:
+        click.ClickException: there is no such file, or the method is another one.
+    """
     if weights is None:
         return method
     if method is not AUTO_METHOD:
-        raise click.ClickException(f"--weights is for --method auto; got {method.name}")
-    given: Any = {"weights": read_weights(weights.read_text(encoding="utf-8"))}
+        raise click.ClickException(f"--method {method.name} takes no --weights")
+    if not Path(weights).is_file():
+        raise click.ClickException(f"--weights: there is no file {weights!r}")
+    given: Any = {"weights": read_weights(Path(weights).read_text(encoding="utf-8"))}
     return replace(method, prepare=partial(method.prepare, **given), select=partial(method.select, **given))
 
 
@@ -312,7 +327,7 @@ def _position(question: Question) -> int:
     return question.position
 
 
-_VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, G with declared keys."
+_VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
 
 
 @click.command("retrieval", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
@@ -331,6 +346,10 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--hide-database", is_flag=True, help="Put all tables into one database, as in a real lake.")
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
+@click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
+@click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
+@click.option("--candidates", type=click.IntRange(min=1), help="Tables to choose from. [default: 20; fiben: 30]")
+@click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
 @click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
 @click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
@@ -339,11 +358,7 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
     "--half", type=click.Choice(["fit", "report"]), help="Only questions of this half in the data's halves.json."
 )
 @click.option("--synonyms", is_flag=True, help="Use the data's second wording of its questions.")
-@click.option(
-    "--weights",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A weights file of a fit, for --method auto.",
-)
+@click.option("--weights", help="For auto, the file of a fit; for greedy, exact and mip, a data set of the papers.")
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option(
@@ -378,14 +393,18 @@ def command(
     sizes: tuple[int, ...],
     decompositions: str,
     hide_database: bool,
-    variant: str,
+    variant: Variant,
+    as_printed: bool,
+    omega: Omega | None,
+    candidates: int | None,
+    covered_at: float | None,
     ablation: Ablation | None,
     lm: str | None,
     own_names: bool,
     own_database: bool,
     half: str | None,
     synonyms: bool,
-    weights: Path | None,
+    weights: str | None,
     every_question: bool,
     embedder: str | None,
     kept_in: Path | None,
@@ -474,7 +493,11 @@ def command(
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not METHODS[method].takes_coarse:
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
-    chosen = weighted(ablated(variant_of(METHODS[method], variant), ablation), weights)
+    of_data = dataset.name if as_printed and dataset.name in JAR_WEIGHTS else None
+    settings = {"as_printed": as_printed, "omega": omega, "candidates": candidates, "covered_at": covered_at}
+    chosen = ablated(formed(METHODS[method], variant, weights or of_data, **settings), ablation)
+    if chosen.form is None:
+        chosen = weighted(chosen, weights)
     model = None if lm is None else LM(lm)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
         chosen_for: dict[int, list[Found]] = defaultdict(list)
@@ -490,11 +513,13 @@ def command(
         result = report(dataset, method, decompositions, sizes, found)
     if learn is not None:
         result["questions"] = len(several)
-    result = {**settings, **result}
+    result = {**settings, **result, "variant": variant, **chosen.said}
     if isinstance(encoder, KeptEmbedder):
         encoder.save()
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
+        if chosen.said:
+            click.echo(note_of(chosen.said), err=True)
         click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
     if picture is not None:
         plot(dataset.name, method, ours, picture)

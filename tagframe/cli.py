@@ -219,15 +219,24 @@ def annotate(corpus: str, **settings: str | None) -> None:
 @click.argument("question")
 @_k
 @_method
+@click.option("--as-printed", is_flag=True, help='"greedy", "exact" and "mip" in the form of their papers.')
 @_model
 @_json
-def retrieve(corpus: str, question: str, k: HowMany, method: str | None, as_json: bool, **settings: str | None) -> None:
+def retrieve(
+    corpus: str,
+    question: str,
+    k: HowMany,
+    method: str | None,
+    as_printed: bool,
+    as_json: bool,
+    **settings: str | None,
+) -> None:
     """Find the tables of CORPUS that answer QUESTION together, and how they join.
 
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
-        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
+        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method, as_printed=as_printed)
     _show(found, as_json)
 
 

@@ -1,7 +1,7 @@
 """``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, greedily, and the default method.
 
-``exact`` and ``mip`` solve the same problems: the twenty tables with the highest coarse relevance, ω as in the paper,
-and the authors' weights. If both finish, their objectives are compared.
+``exact`` and ``mip`` solve the same problems: the twenty tables with the highest cosine, our ω without link scores, and
+JAR's weights for BIRD. If both finish, their objectives are compared.
 """
 
 from __future__ import annotations

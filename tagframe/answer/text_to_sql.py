@@ -32,13 +32,18 @@ _JAR_TASK = (
 )
 
 _JAR_EXAMPLE = """CREATE TABLE singer(
-singer_id TEXT: 1, 2, 3,
-nation TEXT: USA, France, Japan,
-sname TEXT: Ann, Bo, Cy,
-age INTEGER: 25, 31, 47,
-year INTEGER: 2020, 2021, 2022,
-birth_year INTEGER: 1995, 1990, 1975,
-salary REAL: 1000.5, 2000, 1500)
+singer_id TEXT: <instance 1>, ...,
+nation TEXT: <instance 1>, ...,
+sname TEXT: <instance 1>, ...,
+dname TEXT: <instance 1>, ...,
+cname TEXT: <instance 1>, ...,
+age INTEGER: <instance 1>, ...,
+year INTEGER: <instance 1>, ...,
+birth_year INTEGER: <instance 1>, ...,
+salary REAL: <instance 1>, ...,
+city TEXT: <instance 1>, ...,
+phone_number INTEGER: <instance 1>, ...,
+tax REAL: <instance 1>, ...)
 
 External Knowledge: age = year - birth_year
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from tagframe.retrieval.problem import Floats, SelectionProblem
 @dataclass(frozen=True)
 class JarWeights:
     """The weights of the four terms of JAR's objective; the defaults are the authors' for BIRD.
+
+    The paper has the terms (section 3.2, equation 7), but prints no weights.
 
     Attributes:
         fine: the weight of r_qik.
@@ -33,6 +35,16 @@ class JarWeights:
 
 
 PAPER_WEIGHTS = JarWeights()
+
+JAR_WEIGHTS: Mapping[str, JarWeights] = {
+    "spider": JarWeights(fine=2.0, coverage=8.0, join=1.0, coarse=10.0),
+    "bird": PAPER_WEIGHTS,
+    "fiben": PAPER_WEIGHTS,
+}
+"""JAR's weights by data set, from its authors' code (with Contriever).
+
+For FIBEN none are published: BIRD's are used.
+"""
 
 
 @dataclass(frozen=True, eq=False)

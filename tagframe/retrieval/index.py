@@ -39,6 +39,7 @@ from tagframe.retrieval.lexical import (
     table_terms,
 )
 from tagframe.retrieval.links import Links
+from tagframe.retrieval.omega import CodeOmega, Omega, TextOmega
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import MEANT, Question
@@ -322,10 +323,47 @@ class RetrievalIndex:
 
     @once
     def joinability(self) -> Joinability:
-        """ω of JAR section 3.3."""
+        """ω in our form."""
+        return self._joinability(self.declared_keys)
+
+    def _joinability(self, declared: bool) -> Joinability:
         if self.vectors is None:
-            return Joinability(self.tables, declared=self.declared_keys)
-        return Joinability(self.tables, self._distinct, self.vectors.column_row, declared=self.declared_keys)
+            return Joinability(self.tables, declared=declared)
+        return Joinability(self.tables, self._distinct, self.vectors.column_row, declared=declared)
+
+    def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
+        """ω in another form.
+
+        Args:
+            omega: of the paper's text or of its authors' code; None for ours.
+            declared: whether declared keys get 1; None as in this index.
+        """
+        declared = self.declared_keys if declared is None else declared
+        if omega is None and declared == self.declared_keys:
+            return self.joinability
+        known = self._other_joins.get((omega, declared))
+        if known is None:
+            encode = None if self.vectors is None else self.encode
+            if omega is None:
+                known = self._joinability(declared)
+            else:
+                known = (TextOmega if omega == "text" else CodeOmega)(
+                    self.tables, self.named, encode, declared=declared
+                )
+            known = self._other_joins.setdefault((omega, declared), known)
+        return known
+
+    @once
+    def _other_joins(self) -> dict[tuple[Omega | None, bool], Joinability]:
+        return {}
+
+    def links_in(self, declared: bool | None) -> Links:
+        """Key pairs, with or without declared keys; None as in this index."""
+        return self.links if declared in (None, self.declared_keys) else self._other_links
+
+    @once
+    def _other_links(self) -> Links:
+        return Links(self.tables, declared=not self.declared_keys, facts=self._facts)
 
     @once
     def links(self) -> Links:

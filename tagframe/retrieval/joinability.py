@@ -1,4 +1,8 @@
-"""Joinability ω of two tables (JAR section 3.3) and the pair of columns that gives it, from profiles alone."""
+"""Joinability ω of two tables and the pair of columns that gives it, from profiles alone.
+
+The form is that of JAR section 3.3; the schema similarity is our own. :mod:`tagframe.retrieval.omega` has the schema
+similarities of the paper's text and of its authors' code.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +32,8 @@ class Joinability:
     """ω between the tables of a corpus; each pair is computed when it is needed, and then kept.
 
     ω of two columns is (schema similarity + instance similarity) × the larger uniqueness of the two, scaled to [0, 1],
-    and zero across types. The instance similarity is the Jaccard similarity of the columns' values, estimated from
-    their sketches; it is 0 where a column has none.
+    and zero across types (numbers and the rest). The instance similarity is the Jaccard similarity of the columns'
+    values, estimated from their sketches; it is 0 where a column has none.
 
     Args:
         tables: the profiles, in the order that indices refer to.
@@ -38,6 +42,9 @@ class Joinability:
             order.
         declared: whether keys that the source declares get 1 (JAR-G).
     """
+
+    typed = True
+    """Whether ω is zero between a column of numbers and another one."""
 
     def __init__(
         self,
@@ -58,19 +65,24 @@ class Joinability:
     def columns(self, left: int, right: int) -> Floats:
         """ω_ij^kl of two tables: shape (columns of ``left``, columns of ``right``)."""
         a, b = self._of(left), self._of(right)
-        schema = _overlap(a.words, b.words)
-        if self._vectors is not None:
-            cosine = np.clip(self._columns_of(left) @ self._columns_of(right).T, 0.0, 1.0)
-            schema = SEMANTIC_SHARE * cosine + (1 - SEMANTIC_SHARE) * schema
-        relevance = INSTANCE_SHARE * _jaccard(a, b) + (1 - INSTANCE_SHARE) * schema
+        relevance = INSTANCE_SHARE * _jaccard(a, b) + (1 - INSTANCE_SHARE) * self.schema(left, right)
         scores = relevance * np.maximum(a.uniqueness[:, None], b.uniqueness[None, :])
-        scores[a.numeric[:, None] != b.numeric[None, :]] = 0.0
+        if self.typed:
+            scores[a.numeric[:, None] != b.numeric[None, :]] = 0.0
         scores[:, b.useless] = 0.0
         scores[a.useless, :] = 0.0
         if self._declared:
             self._give_declared(scores, left, right)
             self._give_declared(scores.T, right, left)
         return np.asarray(np.clip(scores, 0.0, 1.0))
+
+    def schema(self, left: int, right: int) -> Floats:
+        """The schema similarity of the columns of two tables: shape (columns of ``left``, columns of ``right``)."""
+        schema = _overlap(self._of(left).words, self._of(right).words)
+        if self._vectors is not None:
+            cosine = np.clip(self._columns_of(left) @ self._columns_of(right).T, 0.0, 1.0)
+            schema = SEMANTIC_SHARE * cosine + (1 - SEMANTIC_SHARE) * schema
+        return schema
 
     def best(self, left: int, right: int) -> tuple[float, int, int]:
         """ω of two tables, and the positions of its columns in ``left`` and in ``right``."""

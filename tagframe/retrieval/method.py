@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
@@ -14,6 +14,7 @@ from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
+    from tagframe.retrieval.form import Form
 
 R = TypeVar("R")  # the relevance of all tables: coarse relevance as an array, or evidence
 P = TypeVar("P")  # a SelectionProblem, or a ColumnProblem
@@ -36,6 +37,8 @@ class Method(Generic[R, P]):
         asks_model: whether the method works with answers of a model, so that it asks the configured model by default.
         says_k: whether ``select`` decides how many tables are needed.
         refines: whether a model's second look may add to the relevance, which is an ``Evidence`` then.
+        form: the method in a form of its paper, for a method that has several; None for others.
+        said: the form as it is printed and noted: setting → value.
     """
 
     name: str
@@ -48,6 +51,8 @@ class Method(Generic[R, P]):
     asks_model: bool = False
     says_k: bool = False
     refines: bool = False
+    form: Callable[[Form], Method[R, P]] | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def may_ask(self) -> bool:

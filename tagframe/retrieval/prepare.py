@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.keys import evidence_share
 from tagframe.retrieval.column_problem import ColumnProblem
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.problem import Floats, SelectionProblem, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import Evidence
@@ -22,13 +22,36 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 
 CANDIDATES = 20
-"""The number of tables of highest coarse relevance among which the papers' selectors choose."""
+"""The number of tables of highest coarse relevance among which the papers' selectors choose (iterative JAR, section 4).
+
+JAR re-ranks twenty, too (section 4.3); iterative JAR uses thirty for FIBEN.
+"""
 
 NEIGHBOURS = 10
-"""The number of further candidates, linked to one of those, such as a bridge table that no word names."""
+"""The number of further candidates, linked to one of those, such as a bridge table that no word names; ours."""
 
 LEXICAL_WEIGHT = 0.15
-"""The weight of the lexical score beside the cosine in the coarse relevance of the papers' selectors."""
+"""The weight of the lexical score beside the cosine in our form of coarse relevance; the papers use cosine alone."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the problem of a set selector is made of; the defaults are ours.
+
+    Attributes:
+        candidates: the number of tables of highest coarse relevance.
+        links: whether link scores and :data:`NEIGHBOURS` are used; the papers have neither.
+        omega: whose ω: that of JAR's text or of its authors' code; None for ours.
+        declared: whether declared keys are used (JAR-G); None as in the index.
+    """
+
+    candidates: int = CANDIDATES
+    links: bool = True
+    omega: Omega | None = None
+    declared: bool | None = None
+
+
+OURS = Setup()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +101,23 @@ def all_tables(
 
 
 def among_candidates(
-    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
+    index: RetrievalIndex,
+    question: Question,
+    ranking: Floats,
+    anchored: int | None = None,
+    k: int | None = None,
+    *,
+    setup: Setup = OURS,
 ) -> Prepared[SelectionProblem]:
     """The problem of a set selector: the best tables, how they cover the sub-queries, and how they join."""
-    tables = tuple(candidates(index, ranking, anchored, k))
+    tables = tuple(candidates(index, ranking, anchored, k, setup))
     fine, _ = index.fine(question.subqueries, tables)
     problem = SelectionProblem(
         r=ranking[list(tables)],
         fine=fine,
-        omega=index.joinability.matrix(tables),
+        omega=index.joinability_in(setup.omega, setup.declared).matrix(tables),
         source=index.database[list(tables)],
-        link=index.links.matrix(tables),
+        link=index.links_in(setup.declared).matrix(tables) if setup.links else np.zeros((0, 0)),
         anchor=anchors(tables, anchored),
     )
     return Prepared(tables, problem, question.subqueries)
@@ -102,41 +131,47 @@ def column_by_column(
     k: int | None = None,
     *,
     link_share: float = 0.0,
+    setup: Setup = OURS,
 ) -> Prepared[ColumnProblem]:
-    """JAR's problem before its reduction, over the candidates of :func:`among_candidates`."""
-    tables = tuple(candidates(index, ranking, anchored, k))
+    """The problem of :func:`among_candidates` column by column, before JAR's reduction."""
+    tables = tuple(candidates(index, ranking, anchored, k, setup))
     _, fine = index.fine(question.subqueries, tables)
-    joins = column_joins(index, tables, link_share)
+    joins = column_joins(index, tables, link_share, setup)
     problem = ColumnProblem(ranking[list(tables)], fine, joins, anchors(tables, anchored))
     return Prepared(tables, problem, question.subqueries)
 
 
-def candidates(index: RetrievalIndex, ranking: Floats, anchored: int | None, k: int | None = None) -> list[int]:
+def candidates(
+    index: RetrievalIndex, ranking: Floats, anchored: int | None, k: int | None = None, setup: Setup = OURS
+) -> list[int]:
     """The tables among which a set selector chooses, ascending: the best ones, their join neighbours, the anchor.
 
     There are at least k of them beside the anchor, if the corpus has that many.
     """
-    best = best_first(ranking)[: max(CANDIDATES, (k or 0) + (anchored is not None))].tolist()
+    best = best_first(ranking)[: max(setup.candidates, (k or 0) + (anchored is not None))].tolist()
     if anchored is not None and anchored not in best:
         best.append(anchored)
-    return sorted({*best, *index.links.neighbours(best, NEIGHBOURS)})
+    near = index.links_in(setup.declared).neighbours(best, NEIGHBOURS) if setup.links else []
+    return sorted({*best, *near})
 
 
-def column_joins(index: RetrievalIndex, tables: Sequence[int], link_share: float = 0.5) -> Floats:
-    """The mean of ω and link scores for every pair of columns of the tables: shape (columns, columns)."""
+def column_joins(index: RetrievalIndex, tables: Sequence[int], link_share: float = 0.5, setup: Setup = OURS) -> Floats:
+    """ω of every pair of columns of the tables, and the link score of two tables at the pair with the largest ω.
+
+    The largest value of two tables is thus their mean of ω and link score, as in :func:`among_candidates`.
+
+    Returns:
+        Shape (columns, columns), symmetric.
+    """
+    omega = index.joinability_in(setup.omega, setup.declared)
+    links = index.links_in(setup.declared).matrix(tables) if link_share else np.zeros((len(tables), len(tables)))
     first = np.cumsum([0, *(len(index.tables[table].columns) for table in tables)])
     joins = np.zeros((first[-1], first[-1]))
     for i, left in enumerate(tables):
         for j in range(i + 1, len(tables)):
-            scores = (1 - link_share) * index.joinability.columns(left, tables[j])
-            key = index.links.best(left, tables[j])
-            if key is not None and len(key.left_columns) == 1:
-                ends = {key.left_table: key.left_columns[0], key.right_table: key.right_columns[0]}
-                k, other = (
-                    next(column.position for column in profile.columns if column.name == ends[profile.id])
-                    for profile in (index.tables[left], index.tables[tables[j]])
-                )
-                scores[k, other] += link_share * evidence_share(key.score)
+            scores = (1 - link_share) * omega.columns(left, tables[j])
+            if scores.size:
+                scores.flat[int(scores.argmax())] += link_share * links[i, j]
             joins[first[i] : first[i + 1], first[j] : first[j + 1]] = scores
     return joins + joins.T
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -20,11 +20,15 @@ from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
+from tagframe.retrieval.column_problem import JarWeights
 from tagframe.retrieval.families import twins_of
+from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.learned import known_of, told
 from tagframe.retrieval.methods import METHODS, Method
+from tagframe.retrieval.methods.greedy import GreedyWeights
+from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
@@ -40,7 +44,18 @@ DEFAULT_K = 5
 """The number of tables that a method returns if k is not given and the method cannot choose k."""
 
 
-class RetrieveOptions(SearchSettings, total=False):
+class FormOptions(TypedDict, total=False):
+    """The keywords of :func:`retrieve_tables` that say what of a paper's method is as printed."""
+
+    as_printed: bool
+    variant: Variant | None
+    weights: str | JarWeights | GreedyWeights | None
+    omega: Omega | None
+    candidates: int | None
+    covered_at: float | None
+
+
+class RetrieveOptions(SearchSettings, FormOptions, total=False):
     """The keywords that :func:`retrieve_tables` shares with the methods of that name on a corpus and a frame."""
 
     k: int | Literal["auto"] | None
@@ -91,6 +106,12 @@ def retrieve_tables(
     confidence: float | None = None,
     refine: bool = False,
     decompose: bool = False,
+    as_printed: bool = False,
+    variant: Variant | None = None,
+    weights: str | JarWeights | GreedyWeights | None = None,
+    omega: Omega | None = None,
+    candidates: int | None = None,
+    covered_at: float | None = None,
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> RetrievedTables | Quote:
@@ -115,9 +136,9 @@ def retrieve_tables(
             return five tables.
         method: "auto" (a fitted posterior over sets of tables, the default), "greedy" (iterative join-aware
             retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the same program, with a
-            solver), "murre" (hops of retrieving and rewriting), "crush" (tables that cover an imagined schema), or a
-            baseline that ranks tables one by one: "dense" (cosine of embeddings), "lexical" (BM25), "hybrid" (their
-            sum).
+            solver; these three in our form, unless ``as_printed``), "murre" (hops of retrieving and rewriting), "crush"
+            (tables that cover an imagined schema), or a baseline that ranks tables one by one: "dense" (cosine of
+            embeddings), "lexical" (BM25), "hybrid" (their sum).
         anchor: id of a table that is in the set already; the join plan starts from its rows.
         decomposition: the question's sub-queries (``concept:attribute``), if you know them; for "crush", the tables of
             an imagined schema (``table(column, column)``). If None, rules or a language model decompose the question.
@@ -130,6 +151,21 @@ def retrieve_tables(
             answer is added to the other evidence.
         decompose: whether the configured model decomposes the question. A model is asked only for this, for
             ``refine``, and by the methods that work with a model's answers ("murre", "crush").
+        as_printed: for "greedy", "exact" and "mip": the paper's form instead of ours. The coarse relevance is the
+            cosine alone, without BM25; joinability is ω alone, without link scores; the choice is among the tables of
+            highest coarse relevance, without their join neighbours. ``found.note`` names the form. Each of the next
+            five arguments changes one thing, in either form.
+        variant: of JAR (section 4.1): "D" without joins, "F" in full, "G" where keys that the source declares have an ω
+            of 1. "F" is the default as printed, "G" otherwise.
+        weights: JAR's by data set ("spider", "bird"; "fiben" has BIRD's, as none are published), greedy's (the same for
+            all three), or a :class:`~tagframe.retrieval.JarWeights` or :class:`~tagframe.retrieval.GreedyWeights` (λ).
+            The default as printed is "bird".
+        omega: "text" (JAR section 3.3) or "code" (as its authors' code computes it). The default as printed is "text";
+            otherwise it is ours.
+        candidates: the number of tables of highest coarse relevance to choose from: 20, and 30 with the weights
+            "fiben".
+        covered_at: θ of iterative JAR (section 2), for "greedy": stop as soon as every sub-query is covered this well.
+            None never stops before k tables.
         quote: return the cost of the model calls instead; nothing is sent.
         **settings: as in :func:`tagframe.configure`, for this call.
 
@@ -137,7 +173,7 @@ def retrieve_tables(
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
         InvalidArgument: an unknown keyword or method, a k below 1, a confidence that is not between 0 and 1, or an
-            argument that the method does not take (``coarse``, ``confidence``, ``refine``).
+            argument that the method does not take (``coarse``, ``confidence``, ``refine``, ``as_printed``, …).
         NotConfigured: no corpus is given or configured; or ``refine`` or ``quote`` needs a model and none is set.
         TableNotFound: the corpus does not have the anchor, or a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
@@ -145,6 +181,7 @@ def retrieve_tables(
     if isinstance(question, Corpus):
         raise InvalidArgument("the question comes first: retrieve_tables(question, corpus)")
     with config.of_call(retrieve_tables, settings):
+        form = Form(as_printed, variant, weights, omega, candidates, covered_at)
         search = partial(
             _retrieved,
             config.require_corpus(corpus),
@@ -157,6 +194,7 @@ def retrieve_tables(
             confidence=confidence,
             refine=refine,
             decompose=decompose,
+            form=form,
         )
         return _quoted(search, refine) if quote else search()
 
@@ -190,10 +228,11 @@ def _retrieved(
     confidence: float | None,
     refine: bool,
     decompose: bool,
+    form: Form,
     lm: LM | None = None,
     by_words: bool = False,
 ) -> RetrievedTables:
-    chosen = _method(method)
+    chosen = in_form(_method(method), form)
     size = _size(k, chosen)
     _check_confidence(confidence, chosen)
     if refine and not chosen.refines:
@@ -245,7 +284,7 @@ def _retrieved(
     )
     hits = _with_twins(hits, corpus, question, anchor)
     fitted = unfitted(embedder) if chosen.says_k else ""
-    notes = [note for note in (selection.note, second_look, fitted) if note]
+    notes = [note for note in (_form_said(chosen, form, index, prepared), selection.note, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
     if size is None and selection.confidence is not None and selection.confidence < problem.confidence:
         notes += _what_helps(index, prepared.tables, statements)
@@ -325,6 +364,28 @@ def _method(name: str | None) -> Method[Any, Any]:
     if name not in METHODS:
         raise InvalidArgument(f"no method {name!r} in {did_you_mean(str(name), METHODS)}")
     return METHODS[name]
+
+
+def in_form(method: Method[Any, Any], form: Form) -> Method[Any, Any]:
+    """The method in a form of its paper.
+
+    Raises:
+        InvalidArgument: the method has no such form.
+    """
+    if method.form is not None:
+        return method.form(form)
+    if form.given:
+        others = ", ".join(repr(other.name) for other in METHODS.values() if other.form is not None)
+        raise InvalidArgument(f"method {method.name!r} takes no {form.given[0]}=; these methods do: {others}")
+    return method
+
+
+def _form_said(method: Method[Any, Any], form: Form, index: RetrievalIndex, prepared: Prepared[Any]) -> str:
+    if form.given:
+        lacking = "; no embedder: BM25 in place of the cosine" if form.as_printed and index.embedder is None else ""
+        return note_of(method.said) + lacking
+    has_keys = index.declared_keys and any(index.tables[table].foreign_keys for table in prepared.tables)
+    return "variant G: declared keys have an ω of 1" if method.said and has_keys else ""
 
 
 def _size(k: object, method: Method[Any, Any]) -> int | None:

@@ -91,6 +91,11 @@ def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
     first, second = live.requests
     assert "Generate SQL given the question, tables, and external knowledge" in first.prompt
     assert "title TEXT: " in first.prompt or "title object: " in first.prompt
+    example = first.prompt.split("CREATE TABLE singer(\n")[1].split(")\n\n")[0]
+    assert [line.split()[0] for line in example.splitlines()] == [
+        *("singer_id", "nation", "sname", "dname", "cname", "age", "year", "birth_year"),
+        *("salary", "city", "phone_number", "tax"),
+    ], "the whole example of appendix A.2"
     assert "no such column: nix" in second.prompt
 
 

@@ -28,6 +28,18 @@ def test_greedy_follows_equations_3_and_4_step_by_step():
     assert selection.edges == ((0, 2),)
 
 
+def test_greedys_first_choice_as_printed_counts_negative_relevance():
+    # Equation 4 sums F: .5 - .4 against .3. Equation 2, which it is said to follow from, leaves the negative one out.
+    fine = np.array([[0.5, 0.3, 0.1], [-0.4, 0.0, 0.1]])
+    problem = SelectionProblem(r=[0.2, 0.2, 0.2], fine=fine)
+    printed = greedy(problem, 2, PAPER, seed_as_printed=True)
+    assert printed.indices == (1, 0)
+    assert np.allclose(printed.contributions["coverage"], [2 * 0.3, 2 * 0.2])  # from the second on, equation 3
+    assert greedy(problem, 2, PAPER).indices == (0, 2)
+    anchored = SelectionProblem(r=[0.2, 0.2, 0.2], fine=fine, anchor=[False, False, True])
+    assert greedy(anchored, 1, PAPER, seed_as_printed=True).indices == (0,), "after an anchor nothing is a first choice"
+
+
 def test_greedy_prefers_a_table_that_joins_the_anchor():
     omega = np.zeros((3, 3))
     omega[0, 2] = omega[2, 0] = 0.9

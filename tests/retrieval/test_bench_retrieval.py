@@ -137,6 +137,54 @@ def test_every_variant_of_jar_runs(folder, variant):
     assert run(folder, "--method", "exact", "--variant", variant, "-k", "2")[0]["questions"] == 1
 
 
+def test_the_form_of_a_method_is_named(folder):
+    report, outcome = run(folder, "--method", "exact", "--as-printed", "--variant", "D", "-k", "2", "--compare")
+    assert {name: report[name] for name in ("as_printed", "variant", "omega", "candidates")} == {
+        "as_printed": True,
+        "variant": "D",
+        "omega": "text",
+        "candidates": 20,
+    }
+    assert report["weights"]["name"] == "bird"
+    assert "as printed: variant D, ω 'text'" in outcome.stderr
+    report, _ = run(folder, "--method", "greedy", "--omega", "code", "--weights", "spider", "--covered-at", "0.9")
+    assert (report["as_printed"], report["variant"], report["omega"]) == (False, "F", "code")
+    assert (report["weights"]["name"], report["covered_at"]) == ("spider", 0.9)
+    assert run(folder, "--method", "dense")[0]["variant"] == "F"
+
+
+def test_a_benchmark_of_the_papers_has_its_weights(folder):
+    spider = folder / "spider"
+    spider.mkdir()
+    for name in ("dev.json", "dev_tables.json"):
+        (spider / name).write_text((folder / name).read_text())
+    report, _ = run(spider, "--method", "exact", "--as-printed", "-k", "2")
+    assert report["weights"] == {
+        "name": "spider",
+        "fine": 2,
+        "coverage": 8,
+        "join": 1,
+        "coarse": 10,
+        "link_share": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--method", "auto", "--as-printed"], "'auto' takes no as_printed="),
+        (["--method", "dense", "--weights", "bird"], "dense takes no --weights"),
+        (["--method", "auto", "--weights", "bird"], "there is no file 'bird'"),
+        (["--method", "exact", "--weights", "beaver"], "weights must be 'spider'"),
+        (["--method", "exact", "--covered-at", "0.5"], "'exact' takes no covered_at="),
+    ],
+)
+def test_a_form_that_a_method_lacks_is_refused(folder, options, message):
+    outcome = CliRunner().invoke(command, ["--data", str(folder), *options])
+    assert outcome.exit_code == 1
+    assert message in outcome.output
+
+
 @pytest.mark.parametrize("option", [["--method", "no"], ["-k", "0"], ["--decompositions", "missing.json"]])
 def test_bad_options_end_with_a_message(tmp_path, option):
     (tmp_path / "dev.json").write_text("[]")

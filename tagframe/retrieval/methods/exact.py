@@ -12,15 +12,17 @@ where coverage is the sum of the |Q| largest values of r_qi, i ∈ S, after α i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.column_problem import PAPER_WEIGHTS, JarWeights
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.column_problem import JAR_WEIGHTS, PAPER_WEIGHTS, JarWeights
 from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.form import Form
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.prepare import among_candidates, by_both
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, forest_weights, spanning_forest
@@ -29,7 +31,7 @@ Sets = npt.NDArray[np.intp]
 """Shape (m, t): m sets of t tables, one per row."""
 
 LINKED_WEIGHTS = JarWeights(link_share=0.5)
-"""The weights of the objective: the authors' weights, with the link scores as half of a join."""
+"""The weights of our form of the objective: the authors' for BIRD, with the link scores as half of a join."""
 
 _CHUNK = 2048
 _SLACK = 1e-9
@@ -307,11 +309,34 @@ def _selection(
     )
 
 
-EXACT = Method(
+def jar_weights(form: Form, method: str) -> JarWeights:
+    """JAR's weights in a form.
+
+    Raises:
+        InvalidArgument: weights that are not JAR's, or a setting of another method.
+    """
+    if form.covered_at is not None:
+        raise InvalidArgument(f"method {method!r} takes no covered_at=, it returns k tables; method 'greedy' does")
+    return form.weights_of(JAR_WEIGHTS, LINKED_WEIGHTS)
+
+
+def _formed(form: Form) -> Method[Floats, SelectionProblem]:
+    weights = jar_weights(form, EXACT.name)
+    return replace(
+        EXACT,
+        relevance=form.relevance,
+        prepare=partial(among_candidates, setup=form.setup),
+        select=partial(exact, weights=weights, joined=form.joined),
+        said=form.said(weights),
+    )
+
+
+EXACT: Method[Floats, SelectionProblem] = Method(
     "exact",
     "finds the optimum of JAR's program by branch and bound",
     by_both,
     among_candidates,
     partial(exact, weights=LINKED_WEIGHTS),
     decomposer=Decomposer(),
+    form=_formed,
 )

@@ -5,11 +5,14 @@ Boutaleb, Amann, Angarita, Naacke: Exploring Multi-Table Retrieval Through Itera
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.form import Form
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.prepare import among_candidates, by_both
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
@@ -17,7 +20,7 @@ from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, span
 
 @dataclass(frozen=True)
 class GreedyWeights:
-    """λ of equation 3; the defaults are the paper's own (appendix A).
+    """λ of equation 3; the defaults of the three are the paper's (section 4, appendix A), that of the share is ours.
 
     Attributes:
         coverage, join, coarse: the weights of the three gains.
@@ -28,6 +31,12 @@ class GreedyWeights:
     join: float = 1.0
     coarse: float = 4.0
     link_share: float = 0.5
+
+
+OURS = GreedyWeights()
+
+GREEDY_WEIGHTS: Mapping[str, GreedyWeights] = dict.fromkeys(("spider", "bird", "fiben"), GreedyWeights(link_share=0.0))
+"""The paper's λ by data set: the same for all (section 4)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +52,17 @@ class Context:
     coverage: Floats
 
 
-def gains(problem: SelectionProblem, context: Context, link_share: float = 0.0) -> dict[str, Floats]:
-    """The three marginal gains of every table, each of shape (n,), unweighted (section 3, equation 2)."""
-    added = np.maximum(problem.fine - context.coverage[:, None], 0.0)
+def gains(
+    problem: SelectionProblem, context: Context, link_share: float = 0.0, *, seed_as_printed: bool = False
+) -> dict[str, Floats]:
+    """The three marginal gains of every table, each of shape (n,), unweighted (section 3, equation 2).
+
+    With ``seed_as_printed``, the coverage that a first table adds is the sum of its F, negative ones included (equation
+    4). Equation 2 and the authors' code count a negative F as 0; so do we by default.
+    """
+    added = problem.fine - context.coverage[:, None]
+    if context.selected or not seed_as_printed:
+        added = np.maximum(added, 0.0)
     selected = list(context.selected)
     return {
         "coarse": problem.r,
@@ -62,9 +79,10 @@ def update(problem: SelectionProblem, context: Context, table: int) -> Context:
 def greedy(
     problem: SelectionProblem,
     k: int | None = None,
-    weights: GreedyWeights = GreedyWeights(),
+    weights: GreedyWeights = OURS,
     *,
     covered_at: float | None = None,
+    seed_as_printed: bool = False,
 ) -> Selection:
     """Choose tables one by one, each the best addition to those chosen so far (equations 3 and 4).
 
@@ -73,6 +91,7 @@ def greedy(
         k: how many; None for all, ranked.
         weights: λ.
         covered_at: θ of section 2: stop as soon as every sub-query is covered this well. None never stops early.
+        seed_as_printed: whether a negative F counts in the first choice, as in equation 4; see :func:`gains`.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0], [0.9, 0, 0]])
     >>> greedy(SelectionProblem(r=np.array([0.5, 0.4, 0.3]), omega=omega), 2, GreedyWeights(link_share=0)).indices
@@ -85,7 +104,8 @@ def greedy(
     anchors = len(context.selected)
     chosen: list[dict[str, float]] = []
     for _ in range(problem.wanted(k)):
-        parts = {name: scale[name] * gain for name, gain in gains(problem, context, weights.link_share).items()}
+        found = gains(problem, context, weights.link_share, seed_as_printed=seed_as_printed)
+        parts = {name: scale[name] * gain for name, gain in found.items()}
         utility = np.sum(list(parts.values()), axis=0)
         utility[list(context.selected)] = -np.inf
         table = int(np.argmax(utility))
@@ -99,11 +119,25 @@ def greedy(
     return Selection(context.selected[anchors:], edges, float(score.sum()), score, contributions)
 
 
-GREEDY = Method(
+def _formed(form: Form) -> Method[Floats, SelectionProblem]:
+    weights = form.weights_of(GREEDY_WEIGHTS, OURS)
+    if not form.joined:
+        weights = replace(weights, join=0.0)
+    return replace(
+        GREEDY,
+        relevance=form.relevance,
+        prepare=partial(among_candidates, setup=form.setup),
+        select=partial(greedy, weights=weights, covered_at=form.covered_at, seed_as_printed=form.as_printed),
+        said=form.said(weights),
+    )
+
+
+GREEDY: Method[Floats, SelectionProblem] = Method(
     "greedy",
     "takes tables one by one, each the best addition to those chosen so far (iterative join-aware retrieval)",
     by_both,
     among_candidates,
     greedy,
     decomposer=Decomposer(),
+    form=_formed,
 )

@@ -1,27 +1,27 @@
-"""Join-aware multi-table retrieval as printed: the mixed-integer program of JAR, equations 1 to 15.
+"""Join-aware multi-table retrieval: the mixed-integer program of JAR, equations 1 to 15.
 
 Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
-3.2 and appendix B. It follows the paper line by line, and serves as a check of
-:func:`~tagframe.retrieval.methods.exact.exact`, which finds the same optimum about a thousand times faster.
+3.2 and appendix B. The program follows the paper line by line, and serves as a check of
+:func:`~tagframe.retrieval.methods.exact.exact`, which finds the same optimum about a thousand times faster. The two
+methods solve one problem: by default in our form, with ``as_printed=True`` in the paper's.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tagframe.errors import MissingExtra
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem, JarWeights
 from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.form import Form, Variant
 from tagframe.retrieval.method import Method
-from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact
+from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact, jar_weights
 from tagframe.retrieval.prepare import by_both, column_by_column
-from tagframe.retrieval.problem import Selection, best_first
-
-Variant = Literal["D", "F", "G"]
+from tagframe.retrieval.problem import Floats, Selection, best_first
 
 SECONDS = 60.0
 """The time limit of the method, after which it returns the best set found."""
@@ -173,14 +173,28 @@ class _Program:
         return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]
 
 
-# The joins of columns include the link scores.
-COLUMN_WEIGHTS = replace(LINKED_WEIGHTS, link_share=0.0)
+def _of_columns(weights: JarWeights) -> JarWeights:
+    """The weights for a problem whose joins of columns include the link scores."""
+    return replace(weights, link_share=0.0)
 
-MIP = Method(
+
+def _formed(form: Form) -> Method[Floats, ColumnProblem]:
+    weights = jar_weights(form, MIP.name)
+    return replace(
+        MIP,
+        relevance=form.relevance,
+        prepare=partial(column_by_column, link_share=weights.link_share, setup=form.setup),
+        select=partial(mip, weights=_of_columns(weights), variant=form.variant or "F", seconds=SECONDS),
+        said=form.said(weights),
+    )
+
+
+MIP: Method[Floats, ColumnProblem] = Method(
     "mip",
     "solves JAR's integer program with a solver",
     by_both,
     partial(column_by_column, link_share=LINKED_WEIGHTS.link_share),
-    partial(mip, weights=COLUMN_WEIGHTS, seconds=SECONDS),
+    partial(mip, weights=_of_columns(LINKED_WEIGHTS), seconds=SECONDS),
     decomposer=Decomposer(),
+    form=_formed,
 )
