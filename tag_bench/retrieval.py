@@ -25,7 +25,7 @@ from tagframe import config
 from tagframe.answer.annotating import annotated
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
-from tagframe.errors import ReplayMiss
+from tagframe.errors import InvalidArgument, ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import METHODS, Method
@@ -34,7 +34,7 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
 from tagframe.retrieval.methods.exact import EXACT
 from tagframe.retrieval.methods.mip import MIP
-from tagframe.retrieval.methods.murre import MURRE, Ablation, relevance
+from tagframe.retrieval.methods.murre import Ablation, searching
 from tagframe.retrieval.methods.weights import read_weights
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
@@ -244,19 +244,6 @@ def variant_of(method: Method[Any, Any], variant: str) -> Method[Any, Any]:
     return replace(method, select=partial(method.select, **without))
 
 
-def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, Any]:
-    """MURRE without one of its parts (its table 4).
-
-    Raises:
-        click.ClickException: the method is not MURRE.
-    """
-    if ablation is None:
-        return method
-    if method is not MURRE:
-        raise click.ClickException(f"--ablate is for --method murre; got {method.name}")
-    return replace(method, relevance=partial(relevance, ablate=ablation))
-
-
 def weighted(method: Method[Any, Any], weights: Path | None) -> Method[Any, Any]:
     """The default method with the weights of a file that ``tag_bench fit`` wrote."""
     if weights is None:
@@ -296,6 +283,8 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
 @click.option("--hide-database", is_flag=True, help="Put all tables into one database, as in a real lake.")
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
 @click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
+@click.option("--beam", type=click.IntRange(min=1), help="How many lists MURRE keeps at each hop; 5 by default.")
+@click.option("--hops", type=click.IntRange(min=1), help="MURRE's hops; by default 3, or 2 without a model.")
 @click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
@@ -340,6 +329,8 @@ def command(
     hide_database: bool,
     variant: str,
     ablation: Ablation | None,
+    beam: int | None,
+    hops: int | None,
     lm: str | None,
     own_names: bool,
     own_database: bool,
@@ -430,7 +421,11 @@ def command(
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not METHODS[method].takes_coarse:
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
-    chosen = weighted(ablated(variant_of(METHODS[method], variant), ablation), weights)
+    try:
+        searched = searching(METHODS[method], beam=beam, hops=hops, ablate=ablation)
+    except InvalidArgument as error:
+        raise click.ClickException(str(error)) from error
+    chosen = weighted(variant_of(searched, variant), weights)
     model = None if lm is None else LM(lm)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
         chosen_for: dict[int, list[Found]] = defaultdict(list)

@@ -25,6 +25,7 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.learned import known_of, told
 from tagframe.retrieval.methods import METHODS, Method
+from tagframe.retrieval.methods.murre import searching
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
@@ -50,6 +51,8 @@ class RetrieveOptions(SearchSettings, total=False):
     confidence: float | None
     refine: bool
     decompose: bool
+    beam: int | None
+    hops: int | None
 
 
 @overload
@@ -91,6 +94,8 @@ def retrieve_tables(
     confidence: float | None = None,
     refine: bool = False,
     decompose: bool = False,
+    beam: int | None = None,
+    hops: int | None = None,
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> RetrievedTables | Quote:
@@ -130,6 +135,8 @@ def retrieve_tables(
             answer is added to the other evidence.
         decompose: whether the configured model decomposes the question. A model is asked only for this, for
             ``refine``, and by the methods that work with a model's answers ("murre", "crush").
+        beam: for the method "murre": how many lists of tables are kept at each hop; 5 if None, as in the paper.
+        hops: for the method "murre": the largest number of hops; 3 if None, as in the paper, or 2 without a model.
         quote: return the cost of the model calls instead; nothing is sent.
         **settings: as in :func:`tagframe.configure`, for this call.
 
@@ -137,7 +144,7 @@ def retrieve_tables(
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
         InvalidArgument: an unknown keyword or method, a k below 1, a confidence that is not between 0 and 1, or an
-            argument that the method does not take (``coarse``, ``confidence``, ``refine``).
+            argument that the method does not take (``coarse``, ``confidence``, ``refine``, ``beam``, ``hops``).
         NotConfigured: no corpus is given or configured; or ``refine`` or ``quote`` needs a model and none is set.
         TableNotFound: the corpus does not have the anchor, or a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
@@ -157,6 +164,8 @@ def retrieve_tables(
             confidence=confidence,
             refine=refine,
             decompose=decompose,
+            beam=beam,
+            hops=hops,
         )
         return _quoted(search, refine) if quote else search()
 
@@ -190,10 +199,12 @@ def _retrieved(
     confidence: float | None,
     refine: bool,
     decompose: bool,
+    beam: int | None,
+    hops: int | None,
     lm: LM | None = None,
     by_words: bool = False,
 ) -> RetrievedTables:
-    chosen = _method(method)
+    chosen = searching(_method(method), beam=beam, hops=hops)
     size = _size(k, chosen)
     _check_confidence(confidence, chosen)
     if refine and not chosen.refines:
