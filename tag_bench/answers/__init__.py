@@ -21,10 +21,10 @@ from pipelines import PIPELINES
 from tag_bench.answers.asking import ask_all
 from tag_bench.answers.databases import Databases
 from tag_bench.answers.judgements import Judge, read_judgements
-from tag_bench.answers.methods import METHODS, OF_ROWS
+from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED
 from tag_bench.answers.published import plot, table
 from tag_bench.answers.questions import Question, read_questions
-from tag_bench.answers.records import Record, append_record, read_records, summary
+from tag_bench.answers.records import Record, append_record, read_records, summary, with_repairs
 from tag_bench.answers.scripted import HashedWords, anything
 from tag_bench.server import Server
 from tagframe.config import current
@@ -160,7 +160,8 @@ def command(
         by = get_embedder() if method in OF_ROWS else None
         configured = str(getattr(current().lm, "model", current().lm))
         answering = lm or configured
-        for record in tqdm(ask_all(METHODS[method], left, sources), total=len(left), desc=method, unit="question"):
+        asking = ask_all(METHODS[method], left, sources, REPAIRED.get(method))
+        for record in tqdm(asking, total=len(left), desc=method, unit="question"):
             done[record.id] = record
             if records is not None:
                 append_record(records, record)
@@ -172,10 +173,11 @@ def command(
         "missing": sum(record.missing for record in listed),
         "questions": [asdict(record) for record in listed],
         "summary": summary(listed),
+        **({"summary_repaired": summary(with_repairs(listed))} if method in REPAIRED else {}),
     }
     json.dump(result, output, indent=2, ensure_ascii=False, default=str)
     output.write("\n")
-    click.echo(table(method, result["summary"]), err=True)
+    click.echo(table(method, result["summary"], result.get("summary_repaired")), err=True)
     if picture is not None:
         plot(method, result["summary"], picture)
     if result["missing"]:

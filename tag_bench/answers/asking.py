@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from tag_bench.answers.databases import Databases
 from tag_bench.answers.methods import Method
 from tag_bench.answers.questions import Question
 from tag_bench.answers.records import Record
 from tagframe.config import current
-from tagframe.errors import ReplayMiss
+from tagframe.errors import ReplayMiss, SQLFailed, UnsafeSQL
 from tagframe.lm import about, total_usage
 
 
-def ask_all(method: Method, questions: Sequence[Question], databases: Databases) -> Iterator[Record]:
+def ask_all(
+    method: Method, questions: Sequence[Question], databases: Databases, repaired: Method | None = None
+) -> Iterator[Record]:
     """The record of each question, in order; the record of a failed question has its error.
 
+    If a statement cannot be run, the record also has that of ``repaired``, another method for the same question.
     With ``lm="replay:STORE"`` all questions are asked, so that one export contains all missing requests. Warnings are
     in the record.
     """
@@ -28,25 +31,37 @@ def ask_all(method: Method, questions: Sequence[Question], databases: Databases)
             yield Record.of(question, "not_run", missing)
             continue
         databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
-        before, began = total_usage(), time.perf_counter()
-        try:
-            with warnings.catch_warnings(record=True) as warned, about(question.text):
-                warnings.simplefilter("always")
-                answer = method(question, databases)
-            record = Record.of(question, "run").answered(question, answer)
-        except ReplayMiss as error:
-            record = Record.of(question, "error", f"ReplayMiss: {error}", missing=True)
-        except Exception as error:
-            record = Record.of(question, "error", f"{type(error).__name__}: {error}")
-        seconds, after = time.perf_counter() - began, total_usage()
-        asked = after.rows - before.rows
-        is_live = not replays and after.stored == before.stored
-        tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
-        yield replace(
-            record,
-            seconds=round(seconds, 4) if is_live else None,
-            calls=asked - (after.deduplicated - before.deduplicated),
-            tokens=tokens if is_live else None,
-            rows_asked=asked,
-            warnings=list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
-        )
+        record, is_invalid = _asked(method, question, databases, replays)
+        if is_invalid and repaired is not None:
+            again, _ = _asked(repaired, question, databases, replays)
+            record = replace(record, repaired=asdict(again))
+        yield record
+
+
+def _asked(method: Method, question: Question, databases: Databases, replays: bool) -> tuple[Record, bool]:
+    """A question's record, and whether a statement could not be run."""
+    is_invalid = False
+    before, began = total_usage(), time.perf_counter()
+    try:
+        with warnings.catch_warnings(record=True) as warned, about(question.text):
+            warnings.simplefilter("always")
+            answer = method(question, databases)
+        record = Record.of(question, "run").answered(question, answer)
+    except ReplayMiss as error:
+        record = Record.of(question, "error", f"ReplayMiss: {error}", missing=True)
+    except Exception as error:
+        is_invalid = isinstance(error, (SQLFailed, UnsafeSQL))
+        record = Record.of(question, "error", f"{type(error).__name__}: {error}")
+    seconds, after = time.perf_counter() - began, total_usage()
+    asked = after.rows - before.rows
+    is_live = not replays and after.stored == before.stored
+    tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
+    made = replace(
+        record,
+        seconds=round(seconds, 4) if is_live else None,
+        calls=asked - (after.deduplicated - before.deduplicated),
+        tokens=tokens if is_live else None,
+        rows_asked=asked,
+        warnings=list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
+    )
+    return made, is_invalid

@@ -331,7 +331,8 @@ def searching(
     Raises:
         InvalidArgument: a beam or hops below 1, an unknown ablation, or a setting for another method.
     """
-    given = {name: value for name, value in (("beam", beam), ("hops", hops), ("ablate", ablate)) if value is not None}
+    settings = {"beam": beam, "hops": hops, "ablate": ablate}
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     if given and method is not MURRE:
         named = " and ".join(f"{name}=" for name in given)
         raise InvalidArgument(f"method {method.name!r} takes no {named}; only method {MURRE.name!r} does")
