@@ -45,9 +45,9 @@ needed tables are among :data:`POOL` tables. So it would consider every larger s
 without rows a third of them are not. Only a set of all tables of the corpus is surely complete."""
 
 PRICE = 0.8
-"""The price of further tables if no set is sure enough. Adding as many tables as are needed must raise the probability of a complete set by this
-share of the accepted probability of an incomplete one: by .08 if a set is to be complete with probability .9. So a
-second table is expensive if one is needed, and cheap if four are."""
+"""The price of further tables if no set is sure enough. Adding as many tables as are needed must raise the probability
+of a complete set by this share of the accepted probability of an incomplete one: by .08 if a set is to be complete with
+probability .9. So a second table is expensive if one is needed, and cheap if four are."""
 
 UNFIT = 0.25
 """If the corpus has the answer with a lower probability, the note says that nothing fits."""
