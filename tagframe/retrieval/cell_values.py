@@ -153,9 +153,10 @@ class ValueIndex:
                 continue
             others = forms(word)
             keys = hash_texts(others) if others else np.zeros(0, dtype=np.uint64)
-            first, last = (np.searchsorted(self._hashes, keys, side=side) for side in ("left", "right"))
-            known = np.flatnonzero(last > first)
-            if not len(known):
+            first = np.searchsorted(self._hashes, keys, side="left")
+            last = np.searchsorted(self._hashes, keys, side="right")
+            known = np.flatnonzero(last > first).tolist()
+            if not known:
                 continue
             by_table: dict[int, int] = {}
             for owner in self._owners[first[known[0]] : last[known[0]]].tolist():
