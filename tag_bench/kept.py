@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 import tagframe
-from tagframe.embed import Embedder, TextVectors, encode_words, vocabulary
+from tagframe.embed import Embedder, Kind, TextVectors, encode_words, encoded, vocabulary
 
 T = TypeVar("T")
+
+_FILES: Mapping[Kind, str] = {"passage": "vectors", "query": "queries"}
 
 AT_ONCE = 4096
 """Vectors are stored after this many new texts."""
@@ -69,24 +71,27 @@ class KeptEmbedder:
 
     def __init__(self, embedder: Embedder, kept: Kept) -> None:
         self.name, self._embedder, self._kept = embedder.name, embedder, kept
-        self._texts: dict[str, npt.NDArray[np.float32]] = kept.get("vectors", self.name, dict)
+        self._texts: dict[Kind, dict[str, npt.NDArray[np.float32]]] = {
+            kind: kept.get(file, self.name, dict) for kind, file in _FILES.items()
+        }
         self._words: dict[tuple[str, tuple[tuple[int, int], ...]], TextVectors] = kept.get("words", self.name, dict)
-        self._saved = len(self._texts), len(self._words)
+        self._saved = self._sizes()
 
     @property
     def dimension(self) -> int:
         """The length of a vector."""
         return self._embedder.dimension
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), rows of length 1."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._texts))
+        known = self._texts[kind]
+        missing = list(dict.fromkeys(text for text in texts if text not in known))
         for start in range(0, len(missing), AT_ONCE):
             part = missing[start : start + AT_ONCE]
-            self._texts.update(zip(part, self._embedder.encode(part), strict=True))
-            if len(self._texts) - self._saved[0] >= AT_ONCE:  # a run that is ended goes on from here
+            known.update(zip(part, encoded(self._embedder, part, kind), strict=True))
+            if sum(self._sizes()) - sum(self._saved) >= AT_ONCE:  # a run that is ended goes on from here
                 self.save()
-        return np.stack([self._texts[text] for text in texts]) if len(texts) else self._embedder.encode([])
+        return np.stack([known[text] for text in texts]) if len(texts) else self._embedder.encode([])
 
     def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors:
         """The vectors of a text and of some of its words."""
@@ -101,10 +106,14 @@ class KeptEmbedder:
 
     def save(self) -> None:
         """Store the vectors since the last call."""
-        if self._saved != (len(self._texts), len(self._words)):
-            self._saved = len(self._texts), len(self._words)
-            self._kept.put("vectors", self.name, self._texts)
+        if self._saved != self._sizes():
+            self._saved = self._sizes()
+            for kind, file in _FILES.items():
+                self._kept.put(file, self.name, self._texts[kind])
             self._kept.put("words", self.name, self._words)
+
+    def _sizes(self) -> tuple[int, ...]:
+        return (*map(len, self._texts.values()), len(self._words))
 
 
 def code_state(*names: str) -> str:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tag_bench.data import Dataset, Question
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
+from tagframe.embed import encoded
 from tagframe.learning.texts import without_literals
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import Known, known_of
@@ -81,7 +82,7 @@ class Lesson:
     @cached_property
     def _vectors(self) -> npt.NDArray[np.float64]:
         assert self.index.embedder is not None
-        return np.asarray(self.index.embedder.encode([one.text for one in self.questions]), dtype=np.float64)
+        return encoded(self.index.embedder, [one.text for one in self.questions], "passage").astype(np.float64)
 
     def told(self, found: Evidence, question: Question, asked: Asked) -> Evidence:
         """The evidence for a question, with the facts learned from the others."""

@@ -34,7 +34,7 @@ from tagframe.retrieval.column_problem import JAR_WEIGHTS
 from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
-from tagframe.retrieval.methods.murre import MURRE, Ablation, relevance
+from tagframe.retrieval.methods.murre import Ablation, searching
 from tagframe.retrieval.methods.weights import read_weights
 from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
@@ -289,19 +289,6 @@ def formed(method: Method[Any, Any], variant: Variant, weights: str | None, **se
         raise click.ClickException(str(error)) from error
 
 
-def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, Any]:
-    """MURRE without one of its parts (its table 4).
-
-    Raises:
-        click.ClickException: the method is not MURRE.
-    """
-    if ablation is None:
-        return method
-    if method is not MURRE:
-        raise click.ClickException(f"--ablate is for --method murre; got {method.name}")
-    return replace(method, relevance=partial(relevance, ablate=ablation))
-
-
 def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
     """The default method with the weights of a file that ``tag_bench fit`` wrote.
 
@@ -351,6 +338,8 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
 @click.option("--candidates", type=click.IntRange(min=1), help="Tables to choose from. [default: 20; fiben: 30]")
 @click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
 @click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
+@click.option("--beam", type=click.IntRange(min=1), help="How many lists MURRE keeps at each hop; 5 by default.")
+@click.option("--hops", type=click.IntRange(min=1), help="MURRE's hops; by default 3, or 2 without a model.")
 @click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
@@ -399,6 +388,8 @@ def command(
     candidates: int | None,
     covered_at: float | None,
     ablation: Ablation | None,
+    beam: int | None,
+    hops: int | None,
     lm: str | None,
     own_names: bool,
     own_database: bool,
@@ -494,8 +485,12 @@ def command(
     if scores_given is not None and not METHODS[method].takes_coarse:
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
     of_data = dataset.name if as_printed and dataset.name in JAR_WEIGHTS else None
-    settings = {"as_printed": as_printed, "omega": omega, "candidates": candidates, "covered_at": covered_at}
-    chosen = ablated(formed(METHODS[method], variant, weights or of_data, **settings), ablation)
+    form = {"as_printed": as_printed, "omega": omega, "candidates": candidates, "covered_at": covered_at}
+    try:
+        chosen = searching(METHODS[method], beam=beam, hops=hops, ablate=ablation)
+    except InvalidArgument as error:
+        raise click.ClickException(str(error)) from error
+    chosen = formed(chosen, variant, weights or of_data, **form)
     if chosen.form is None:
         chosen = weighted(chosen, weights)
     model = None if lm is None else LM(lm)

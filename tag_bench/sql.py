@@ -25,7 +25,7 @@ from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, sett
 from tagframe.config import AnySettings
 from tagframe.embed import get_embedder
 from tagframe.engines.sqlite.engine import connect_readonly
-from tagframe.errors import ReplayMiss, TagframeError
+from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.evaluation.match import Rule, is_ordered, match
 from tagframe.evaluation.scores import scores_of
 from tagframe.retrieval import METHODS, RetrievedTables, retrieve_tables
@@ -63,6 +63,7 @@ class Outcome:
             without rows would be right.
         sql: that the model wrote, if it runs.
         error: why there are no rows.
+        is_invalid: whether the statement cannot be run.
     """
 
     question: Question
@@ -70,6 +71,7 @@ class Outcome:
     right: bool | None
     sql: str = ""
     error: str = ""
+    is_invalid: bool = False
 
     def to_record(self, shown: Sequence[str]) -> Record:
         """The outcome as JSON values, with the ids of the tables that the model was shown."""
@@ -120,8 +122,8 @@ def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule:
     except ReplayMiss:
         raise
     except TagframeError as error:
-        told = f"{type(error).__name__}: {error}"
-        return Outcome(question, frozenset(), False if expected else None, error=told)
+        told, is_invalid = f"{type(error).__name__}: {error}", isinstance(error, (SQLFailed, UnsafeSQL))
+        return Outcome(question, frozenset(), False if expected else None, error=told, is_invalid=is_invalid)
     read = frozenset(table.lower() for table in answer.tables)
     if not expected:
         return Outcome(question, read, None, answer.query.sql)
@@ -219,13 +221,23 @@ def command(
         entry = entries[question.position]
         tables = retrieved(corpus, question, method, size, None if given is None else given[question.position])
         knowledge = entry.get("evidence", "") if evidence else ""
-        tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
+        tag, repairing = (
+            tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair) for repair in (False, True)
+        )
         try:
             with tf.context(**model):
                 outcome = answer_sql(question, entry["sql"], _file(folder, question), tag, rule)
         except ReplayMiss:
             return None
-        return outcome.to_record(tables if isinstance(tables, list) else [hit.id for hit in tables.tables])
+        record = outcome.to_record(tables if isinstance(tables, list) else [hit.id for hit in tables.tables])
+        if outcome.is_invalid:
+            try:
+                with tf.context(**model):
+                    again = answer_sql(question, entry["sql"], _file(folder, question), repairing, rule)
+                record["repaired"] = again.to_record(record["shown"])
+            except ReplayMiss:
+                record["repaired"] = None
+        return record
 
     encoder = get_embedder()
     settings = settings_of(lm=model_name(lm), embedder=None if encoder is None else encoder.name)
@@ -234,7 +246,12 @@ def command(
     )
     by_position = {question.position: question for question in questions}
     outcomes = [Outcome.of_record(record, by_position[record["id"]]) for record in told]
-    missing = len(questions) - len(outcomes)
+    repaired = [
+        Outcome.of_record(again, by_position[record["id"]])
+        for record in told
+        if (again := record.get("repaired", record)) is not None
+    ]
+    missing, missing_repairs = len(questions) - len(outcomes), len(outcomes) - len(repaired)
     result = {
         **settings,
         "dataset": dataset.name,
@@ -243,6 +260,7 @@ def command(
         "not_run": missing,
         **shares(outcomes),
         "errors": sum(bool(outcome.error) for outcome in outcomes),
+        "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},
     }
     json.dump(result, output, indent=2)
     output.write("\n")
@@ -250,6 +268,12 @@ def command(
     click.echo(
         f"{dataset.name}, {method}, K={size}: execution accuracy "
         f"{'not run' if accuracy is None else accuracy}; tables {result['tables']}; {missing} questions lack answers",
+        err=True,
+    )
+    with_repairs = result["repaired"]["execution_accuracy"]
+    click.echo(
+        "with one repair of a statement that cannot be run, which the papers do not have: execution accuracy "
+        f"{'not run' if with_repairs is None else with_repairs}; {missing_repairs} repairs lack answers",
         err=True,
     )
     for name, figures in PUBLISHED.get(dataset.name, {}).items():

@@ -209,6 +209,7 @@ def _lotus() -> Any:
 def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
     """For the block, LOTUS with tagframe's model and embedder; yields a function that gives a frame its indexes."""
     lotus = _lotus()
+    from tagframe.embed import encoded
     from tagframe.operators.text_nearness import embedder as embedder_in_force
 
     with config.context(**settings), tempfile.TemporaryDirectory() as folder:
@@ -218,7 +219,7 @@ def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str 
             """A LOTUS retrieval model that embeds nothing itself."""
 
             def _embed(self, docs: Any) -> Any:
-                return embedder.encode([str(doc) for doc in docs])
+                return encoded(embedder, [str(doc) for doc in docs], "passage")
 
         class Indexes(dict[str, str]):
             """The folder of each column's index, which is made at first use."""

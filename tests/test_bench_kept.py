@@ -15,7 +15,7 @@ class Counting:
 
     def encode(self, texts):
         self.asked += texts
-        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32).reshape(-1, 2)
+        return np.array([[len(text) % 2, 1 - len(text) % 2] for text in texts], dtype=np.float32).reshape(-1, 2)
 
 
 @pytest.fixture
@@ -44,17 +44,32 @@ def test_what_is_damaged_is_made_again(kept, tmp_path):
 def test_a_text_is_encoded_once_in_the_life_of_a_folder(kept):
     inner = Counting()
     embedder = KeptEmbedder(inner, kept)
-    assert embedder.encode(["ab", "c", "ab"]).tolist() == [[2, 1], [1, 1], [2, 1]]
+    assert embedder.encode(["ab", "c", "ab"]).tolist() == [[0, 1], [1, 0], [0, 1]]
     assert embedder.encode([]).shape == (0, 2)
     assert inner.asked == ["ab", "c"]
     words = embedder.encode_words("big cat", [(0, 3), (4, 7)])
     assert isinstance(words, TextVectors)
     embedder.save()
     other = KeptEmbedder(Counting(), kept)
-    assert np.array_equal(other.encode(["c"]), [[1, 1]])
+    assert np.array_equal(other.encode(["c"]), [[1, 0]])
     assert np.array_equal(other.encode_words("big cat", [(0, 3), (4, 7)]).words, words.words)
     assert other._embedder.asked == []
     assert other.encode_words("big cat", [(0, 3)]).words.shape == (1, 2)
+
+
+def test_queries_are_kept_beside_passages(kept):
+    class Apart(Counting):
+        def encode(self, texts, kind):
+            return super().encode([f"{kind} {text}" for text in texts])
+
+    first, second = (KeptEmbedder(Apart(), kept) for _ in range(2))
+    for kind in ("passage", "query", "query"):
+        first.encode(["a"], kind)
+    assert first._embedder.asked == ["passage a", "query a"]
+    first.save()
+    again = KeptEmbedder(Apart(), kept)
+    assert again.encode(["a"], "query").tolist() == second.encode(["a"], "query").tolist()
+    assert again._embedder.asked == []
 
 
 def test_many_texts_are_kept_before_a_run_ends(kept, monkeypatch):

@@ -9,13 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe import embed
 from tagframe.config import Settings
 from tagframe.corpus import corpus_vectors, vectors_of
-from tagframe.embed import DEFAULT_MODEL, Embedder, MiniLM, SentenceTransformerEmbedder, get_embedder
+from tagframe.corpus.documents import column_document, table_document
+from tagframe.embed import DEFAULT_MODEL, Embedder, MiniLM, SentenceTransformerEmbedder, encoded, get_embedder
 from tagframe.embed import minilm as room
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
 from tests.draws import DRAWS
@@ -68,7 +70,7 @@ class TestMiniLM:
         monkeypatch.setattr("tagframe.embed.local.REMEMBERED", 3)
         for number in range(5):
             minilm.encode([f"question {number}"])
-        assert list(minilm._remembered) == ["question 2", "question 3", "question 4"]
+        assert list(minilm._remembered) == [("passage", f"question {number}") for number in (2, 3, 4)]
 
     def test_what_is_remembered_cannot_be_changed_through_a_result(self, minilm):
         first = minilm.encode(["keep me"])
@@ -327,6 +329,17 @@ class TestObjects:
         lazy = SentenceTransformerEmbedder("no/such-model")
         assert get_embedder(Settings(embedder=lazy)) is lazy
 
+    def test_a_kind_reaches_a_model_that_takes_one(self):
+        class Asked(Bare):
+            def encode(self, texts, kind):
+                return super().encode([f"{kind}: {text}" for text in texts])
+
+        asked = Asked()
+        embedder = get_embedder(Settings(embedder=asked))
+        embedder.encode(["ab"])
+        embedder.encode(["ab"], "query")
+        assert asked.asked == [["passage: ab"], ["query: ab"]]
+
     def test_that_give_something_else(self):
         class Flat:
             def encode(self, texts):
@@ -339,3 +352,97 @@ class TestObjects:
     def test_that_do_not_embed(self, wrong):
         with pytest.raises(InvalidArgument, match="a model's name, a folder, or an object with encode"):
             get_embedder(Settings(embedder=wrong))
+
+
+class Kinds:
+    """An embedder from outside: it puts the kind before each text, as E5 does."""
+
+    name, dimension = "kinds", 64
+
+    def __init__(self, scale=1.0):
+        self.scale, self.asked = scale, []
+
+    def encode(self, texts, kind="passage"):
+        self.asked += [f"{kind}: {text}" for text in texts]
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in text.lower().replace(":", " ").replace(",", " ").split():
+                vector[sum(map(ord, word)) % self.dimension] += 1
+        return self.scale * vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+PREFIXES = ("query", "passage")
+
+
+def split(text):
+    return text.partition(": ")
+
+
+FRAMES = {"a.singer": pd.DataFrame({"singer": ["Ann"]}), "a.part": pd.DataFrame({"bolt": [1]})}
+
+
+class TestKinds:
+    @pytest.mark.parametrize("method", ["greedy", "murre", "dense", "crush"])
+    def test_tables_are_passages_and_what_searches_is_a_query(self, method):
+        kinds, corpus = Kinds(), tf.open_corpus(FRAMES)
+        assert tf.retrieve_tables("Which singer sang", corpus, k=1, method=method, embedder=kinds).ids == ["a.singer"]
+        documents = {table_document(table, hide_database=True) for table in corpus}
+        documents |= {column_document(table, column) for table in corpus for column in table.columns}
+        asked = {kind: {text for asked, _, text in map(split, kinds.asked) if asked == kind} for kind in PREFIXES}
+        assert asked["passage"] == documents
+        assert any("singer" in text for text in asked["query"])
+        assert not asked["query"] & documents
+
+    def test_rows_are_passages_for_rag_and_for_search(self):
+        kinds = Kinds()
+        with tf.context(embedder=kinds):
+            exec = tf.rag(tf.open_corpus(FRAMES), k=1, cache=None).exec
+            assert exec("Which singer is Ann?")["table"].tolist() == ["a.singer"]
+            tf.sem_search(FRAMES["a.singer"], "singer", "Who is Ann?", K=1)
+        assert "query: Which singer is Ann?" in kinds.asked
+        assert "passage: - singer: Ann" in kinds.asked
+        assert {"query: Who is Ann?", "passage: Ann"} <= set(kinds.asked)
+
+    def test_vectors_that_are_not_of_length_1_are_refused_by_name(self):
+        corpus = tf.open_corpus(FRAMES)
+        for scale in (23.0, 0.5, np.nan):
+            with pytest.raises(
+                InvalidArgument, match=r"kinds: encode must return vectors of length 1; that of '.*' has"
+            ):
+                tf.retrieve_tables("Which singer?", corpus, embedder=Kinds(scale))
+        assert encoded(Kinds(1.004), ["half precision", ""], "query").shape == (2, 64)
+
+    def test_an_embedder_that_reads_both_alike_may_leave_the_kind_out(self):
+        class Same(Kinds):
+            def encode(self, texts):
+                return super().encode(texts)
+
+        assert tf.retrieve_tables("Which singer?", tf.open_corpus(FRAMES), k=1, embedder=Same()).ids == ["a.singer"]
+
+    def test_the_default_reads_both_alike(self, minilm):
+        texts = ["a cat sits on the mat", "interest rates of bank loans"]
+        np.testing.assert_array_equal(minilm.encode(texts, "query"), minilm.encode(texts))
+        with pytest.raises(InvalidArgument, match="kind must be one of"):
+            minilm.encode(texts, "document")
+
+    @pytest.mark.slow
+    def test_prompts_of_a_sentence_transformer_stand_before_texts(self, minilm):
+        pytest.importorskip("sentence_transformers")
+        folder, prompts = embed.packaged_folder(), {"query": "query: ", "passage": "passage: "}
+        assert folder is not None
+        model = SentenceTransformerEmbedder(folder, prompts=prompts)
+        for kind, prompt in prompts.items():
+            found = model.encode(["who sang?"], kind)
+            np.testing.assert_allclose(found, minilm.encode([f"{prompt}who sang?"]), atol=1e-4)
+        assert model.name != SentenceTransformerEmbedder(folder).name
+        spans = [(0, 3), (4, 8)]  # who, sang
+        ours = minilm.encode_words("query: who sang?", [(start + 7, end + 7) for start, end in spans])
+        theirs = model.encode_words("who sang?", spans)
+        np.testing.assert_allclose(ours.text, theirs.text, atol=1e-4)
+        np.testing.assert_allclose(ours.words, theirs.words, atol=1e-4)
+        loaded = get_embedder(Settings(embedder=model._loaded()))
+        np.testing.assert_allclose(
+            loaded.encode(["who sang?"], "query"), model.encode(["who sang?"], "query"), atol=1e-5
+        )
+        with pytest.raises(InvalidArgument, match="kind must be one of"):
+            SentenceTransformerEmbedder(folder, prompts={"document": "passage: "})

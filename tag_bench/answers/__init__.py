@@ -19,10 +19,10 @@ from pipelines import PIPELINES
 from tag_bench.answers.asking import ask
 from tag_bench.answers.databases import Databases
 from tag_bench.answers.judgements import Judge, read_judgements
-from tag_bench.answers.methods import METHODS, OF_ROWS
+from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED
 from tag_bench.answers.published import plot, table
 from tag_bench.answers.questions import Question, read_questions
-from tag_bench.answers.records import Record, summary
+from tag_bench.answers.records import Record, summary, with_repairs
 from tag_bench.answers.scripted import HashedWords, anything
 from tag_bench.records import RECORDS, Records, model_name, settings_of
 from tag_bench.server import Server
@@ -157,7 +157,10 @@ def command(
         left = kept.left(asked, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
         embedded = embed_rows(sources, dict.fromkeys(searched))
-        told = kept.each(asked, lambda question: ask(METHODS[method], question, sources).to_record(), _key, method)
+        repair = REPAIRED.get(method)
+        told = kept.each(
+            asked, lambda question: ask(METHODS[method], question, sources, repair).to_record(), _key, method
+        )
     listed = [Record.of_record(record) for record in told]
     result: dict[str, Any] = {
         **run_settings,
@@ -165,10 +168,11 @@ def command(
         "missing": sum(record.missing for record in listed),
         "questions": [record.to_record() for record in listed],
         "summary": summary(listed),
+        **({"summary_repaired": summary(with_repairs(listed))} if method in REPAIRED else {}),
     }
     json.dump(result, output, indent=2, ensure_ascii=False, default=str)
     output.write("\n")
-    click.echo(table(method, result["summary"]), err=True)
+    click.echo(table(method, result["summary"], result.get("summary_repaired")), err=True)
     if picture is not None:
         plot(method, result["summary"], picture)
     if result["missing"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import tagframe as tf
@@ -28,15 +29,15 @@ def ask(question: Question, databases: Databases) -> tf.Answer:
     return tf.ask(question.text, databases.corpus(question.database))
 
 
-def text2sql(question: Question, databases: Databases) -> tf.Answer:
+def text2sql(question: Question, databases: Databases, *, repair: bool = False) -> tf.Answer:
     """SQL over all tables, with BIRD's prompt; its rows are the answer."""
-    return tf.text2sql(databases.corpus(question.database))(question.text)
+    return tf.text2sql(databases.corpus(question.database), repair=repair)(question.text)
 
 
-def text2sql_lm(question: Question, databases: Databases) -> tf.Answer:
+def text2sql_lm(question: Question, databases: Databases, *, repair: bool = False) -> tf.Answer:
     """SQL for the relevant rows, from which the model answers (with appendix B.2's prompts, as RAG does)."""
     corpus = databases.corpus(question.database)
-    sql = tf.text2sql(corpus)
+    sql = tf.text2sql(corpus, repair=repair)
     syn = _Instead(sql.syn, question.retrieval)
     gen = tf.rag(corpus, aggregate=question.type == "aggregation").gen
     return tf.TAG(syn, sql.exec, gen)(question.text)
@@ -82,6 +83,12 @@ METHODS: Mapping[str, Method] = {
     "handwritten": handwritten,
     "ask": ask,
 }
+
+REPAIRED: Mapping[str, Method] = {
+    "text2sql": partial(text2sql, repair=True),
+    "text2sql_lm": partial(text2sql_lm, repair=True),
+}
+"""The methods again, for statements that do not compile: repaired once. The paper does not repair."""
 
 OF_ROWS = ("rag", "rerank")
 """The methods that search rows by their vectors."""

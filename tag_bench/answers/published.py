@@ -31,13 +31,25 @@ def ours(summary: Mapping[str, Any], mark: str) -> tuple[float | None, ...]:
     return tuple(groups[name][mark] if name in groups else None for name in COLUMNS)
 
 
-def table(method: str, summary: Mapping[str, Any]) -> str:
-    """Our figures and the published ones, in the form of the paper's tables 1 and 2."""
+def table(method: str, summary: Mapping[str, Any], repaired: Mapping[str, Any] | None = None) -> str:
+    """Our figures and the published ones, in the form of the paper's tables 1 and 2.
+
+    Args:
+        method: its name.
+        summary: of its records.
+        repaired: of its records with repaired statements, for the Text2SQL baselines.
+    """
     overall = summary["overall"]
     lines = [f"{'exact match (%)':<34}" + "".join(f"{name:>12}" for name in COLUMNS) + f"{'seconds':>10}"]
     for mark in ("strict", "strict_here", "tolerant", "tolerant_here"):
         name = f"ours, {method}, {mark.replace('_', ' ')}"
         lines.append(_line(name, ours(summary, mark), overall["seconds"]))
+    if repaired is not None:
+        for mark in ("strict", "strict_here"):
+            name = f"{mark.replace('_', ' ')}, repaired"
+            lines.append(_line(f"{method}, {name}", ours(repaired, mark), repaired["overall"]["seconds"]))
+        if lacking := repaired["overall"]["missing"] - overall["missing"]:
+            lines.append(f"of {lacking} repairs the model's answers are missing: these questions are not counted above")
     for name, (shares, seconds) in PUBLISHED.items():
         lines.append(_line(f"published, {name}", shares, seconds))
     lines.append(NOTE)

@@ -41,6 +41,7 @@ class Record:
         warnings: the warnings during the question, for example that a merge lost rows.
         missing: whether the store that is replayed lacks answers.
         error: why there is no answer, or why it was not run.
+        repaired: of the Text2SQL baselines, the record with a repair of a statement that cannot be run, as a dict.
     """
 
     id: int
@@ -64,6 +65,7 @@ class Record:
     warnings: list[str] = field(default_factory=list)
     missing: bool = False
     error: str = ""
+    repaired: dict[str, Any] | None = None
 
     @property
     def tokens_by_row(self) -> float | None:
@@ -125,6 +127,11 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
         "by_type": _grouped(records, lambda record: record.type),
         "by_kind": _grouped(records, lambda record: record.kind),
     }
+
+
+def with_repairs(records: Sequence[Record]) -> list[Record]:
+    """The same records, with one repair of each statement that cannot be run, which the paper does not have."""
+    return [record if record.repaired is None else Record(**record.repaired) for record in records]
 
 
 def _grouped(records: Sequence[Record], by: Callable[[Record], str]) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tag_bench.server import Request
+from tagframe.embed import Kind
 
 _TABLE = re.compile(
     r'^(?:CREATE )?TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)\s*\(?[^\n]*\n(?:\(\n)?\s*("(?:[^"]|"")+"|`[^`]+`|\w+)',
@@ -64,7 +65,7 @@ class HashedWords:
     name = "hashed words"
     dimension = 256
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> npt.NDArray[np.float32]:
         """The vectors of texts, of length 1; zeros for a text without words."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):

@@ -27,6 +27,7 @@ from tag_bench import SpreadCommand, new_figure
 from tag_bench.lake import synthetic_lake
 from tag_bench.speed import lakes
 from tagframe.corpus import Corpus, TableProfile, corpus_vectors, vectors_of
+from tagframe.embed import Kind
 from tagframe.retrieval import METHODS, Question
 from tagframe.retrieval.index import RetrievalIndex
 
@@ -41,7 +42,7 @@ class RandomEmbedder:
     name = "random"
     dimension = _DIMENSION
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> npt.NDArray[np.float32]:
         """Shape (n, 384)."""
         rows = [np.random.default_rng(list(text.encode())[:64]).standard_normal(_DIMENSION) for text in texts]
         vectors = np.array(rows, dtype=np.float32).reshape(len(texts), _DIMENSION)

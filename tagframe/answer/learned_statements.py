@@ -11,7 +11,7 @@ from tagframe.answer.query import Query, names_in_sql
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
-from tagframe.embed import get_embedder
+from tagframe.embed import encoded, get_embedder
 from tagframe.learning.reading import Names, read_statement, with_names
 from tagframe.operators.cells import one_line
 
@@ -43,7 +43,7 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
     if embedder is None:
         return []
     vectors, rows = vectors_of(corpus).encode(embedder, [one.question for one in usable])
-    near = vectors[rows] @ np.asarray(embedder.encode([request])[0])
+    near = vectors[rows] @ encoded(embedder, [request], "query")[0]
     names, called, lines = Names(corpus), {id: name for name, id in tables.items()}, dict[str, str]()
     for position in np.argsort(-near, kind="stable").tolist():
         if near[position] < NEAR or len(lines) == SHOWN:

@@ -19,7 +19,7 @@ from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_row
 from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG
 from tagframe.corpus import Corpus
-from tagframe.embed import WITHOUT_A_HUB, Embedder, get_embedder
+from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, get_embedder
 from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, run
@@ -56,8 +56,9 @@ def rag(
 ) -> TAG:
     """Retrieval-augmented generation as a TAG, as in the paper's baseline (TAG, section 4.2).
 
-    Each row is embedded as a text ("- column: value" lines). ``syn`` passes the question on, ``exec`` finds the k
-    nearest rows of all tables, and ``gen`` answers from them with the prompts of appendix B.2.
+    Each row is embedded as a passage ("- column: value" lines), and the question as a query. ``syn`` passes the
+    question on, ``exec`` finds the k nearest rows of all tables, and ``gen`` answers from them with the prompts of
+    appendix B.2.
 
     Args:
         corpus: whose rows are searched; they are embedded at the first question, each distinct text once, or when
@@ -149,7 +150,7 @@ class NearestRows:
             EmbedderNotFound: there is no embedding model.
         """
         indexed = self.index()
-        vectors = np.ascontiguousarray(self._embedder().encode([request]), dtype=np.float32)
+        vectors = np.ascontiguousarray(encoded(self._embedder(), [request], "query"))
         scores, positions = indexed.index.search(vectors, min(self.k, len(indexed.texts)))
         hits = [
             (*indexed.texts[position], float(score))

@@ -1,4 +1,8 @@
-"""Text2SQL: the special case of TAG without ``gen``, with the papers' prompts."""
+"""Text2SQL: the special case of TAG without ``gen``, with the papers' prompts.
+
+Biswal et al.: *Text2SQL is Not Enough: Unifying AI and Databases with TAG* (CIDR 2025), section 4.2 and appendix B.1;
+Chen et al.: *Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval* (ACL 2024), appendix A.2.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +63,7 @@ def text2sql(
     prompt: PromptName = "bird",
     knowledge: str | Callable[[str], str] = "",
     gen: Gen | None = None,
+    repair: bool = False,
     limits: SQLLimits | None = None,
 ) -> TAG:
     """Text2SQL as a TAG: one SELECT, whose rows are the answer.
@@ -70,6 +75,8 @@ def text2sql(
             values, foreign keys and an example).
         knowledge: the "external knowledge" of the prompts: a text, or a function of the question.
         gen: writes an answer from the rows (the paper's Text2SQL + LM); None uses the rows as the answer.
+        repair: whether a statement that does not compile is repaired once, with the database's message. The papers do
+            not: their baseline answers nothing then.
         limits: rows, seconds and memory of a statement.
 
     Raises:
@@ -81,7 +88,7 @@ def text2sql(
     ids = corpus.ids if tables is None else tables.ids if isinstance(tables, RetrievedTables) else list(tables)
     profiles = [corpus.profile(id) for id in ids]
     joins = [(key.left, key.right) for key in tables.joins] if isinstance(tables, RetrievedTables) else []
-    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, tuple(joins))
+    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, tuple(joins), repair)
     return TAG(syn, exec_sql(corpus, limits=limits), gen)
 
 
@@ -95,6 +102,7 @@ class Text2SQLSyn:
         prompt: the paper whose prompt is used.
         knowledge: for the question.
         joins: columns that join, as ``database.table.column``.
+        repair: whether a statement that does not compile is repaired once.
     """
 
     corpus: Corpus = field(repr=False)
@@ -102,16 +110,18 @@ class Text2SQLSyn:
     prompt: PromptName = "bird"
     knowledge: str | Callable[[str], str] = ""
     joins: tuple[tuple[str, str], ...] = ()
+    repair: bool = False
 
     def __call__(self, request: str) -> Query:
         """The query; the thread waits for it."""
         return run(self.steps(request), driver(), "syn")
 
     def steps(self, request: str) -> Step[Query]:
-        """The query as a step: it must compile, after at most one repair with the database's error message.
+        """The query as a step: it must compile, with ``repair`` after one repair with the database's error message.
 
         Raises:
-            LMError: the model gave no query that can run.
+            UnsafeSQL, SQLFailed: it does not compile, without ``repair``.
+            LMError: the model gave no query; with ``repair``, none that can run.
         """
         reader = Reader(self.corpus, self.tables)
 
@@ -121,8 +131,8 @@ class Text2SQLSyn:
             except (UnsafeSQL, SQLFailed) as error:
                 raise AnswerRejected(str(error)) from error
 
-        sql = yield from one_value(self.prompt_for(request), accept)
-        return Query(sql, self.tables)
+        sql = yield from one_value(self.prompt_for(request), accept if self.repair else statement_in)
+        return Query(sql if self.repair else reader.compile(sql), self.tables)
 
     def prompt_for(self, request: str) -> Prompt:
         """The prompt for a question."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.profile import TableProfile
-from tagframe.embed import ANONYMOUS, expect
+from tagframe.embed import ANONYMOUS, encoded, expect
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 from tagframe.progress import shown
 
@@ -230,7 +230,7 @@ def encoded_in_chunks(
     waiting: list[tuple[list[str], npt.NDArray[np.float32]]] = []
     since = time.monotonic()
     for chunk in shown(((len(chunk), chunk) for chunk in chunks), len(ordered), told[0], told[1]):
-        vectors = np.asarray(embedder.encode(chunk), dtype=np.float32)
+        vectors = encoded(embedder, chunk, "passage")
         if catalogue is not None:
             waiting.append((chunk, vectors))
             if time.monotonic() - since >= STORED_EVERY or chunk is chunks[-1]:

@@ -6,7 +6,7 @@ installed, else from the model hub.
 
 from tagframe.embed.choice import forget, get_embedder
 from tagframe.embed.minilm import DEFAULT_MODEL, WITHOUT_A_HUB, MiniLM, packaged_folder
-from tagframe.embed.protocol import ANONYMOUS, Embedder, TextVectors, encode_words, expect, vocabulary
+from tagframe.embed.protocol import ANONYMOUS, Embedder, Kind, TextVectors, encode_words, encoded, expect, vocabulary
 from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
 
 __all__ = [
@@ -14,10 +14,12 @@ __all__ = [
     "DEFAULT_MODEL",
     "WITHOUT_A_HUB",
     "Embedder",
+    "Kind",
     "MiniLM",
     "SentenceTransformerEmbedder",
     "TextVectors",
     "encode_words",
+    "encoded",
     "expect",
     "forget",
     "get_embedder",

@@ -14,14 +14,17 @@ import numpy.typing as npt
 from tagframe.config import Settings, current
 from tagframe.embed.local import distinct_of
 from tagframe.embed.minilm import DEFAULT_MODEL, default_model
-from tagframe.embed.protocol import ANONYMOUS, Embedder, unit
-from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
+from tagframe.embed.protocol import ANONYMOUS, Embedder, Kind, kind_if_taken, unit
+from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder, encode_of
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument, warn
 from tagframe.lm import EmbeddingModel, embeds_for
 
 
 class _ObjectEmbedder:
-    """Any object with an ``encode`` method, such as a loaded SentenceTransformer, made an :class:`Embedder`."""
+    """Any object with an ``encode`` method, such as a loaded SentenceTransformer, made an :class:`Embedder`.
+
+    Such an object promises no length of its vectors, so they are brought to length 1.
+    """
 
     def __init__(self, model: Any, number: int) -> None:
         self.model = model
@@ -32,10 +35,11 @@ class _ObjectEmbedder:
     def dimension(self) -> int:
         return int(self.encode(["dimension"]).shape[1])
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> npt.NDArray[np.float32]:
         distinct = distinct_of(texts) or ["dimension"]
         with self._lock:
-            vectors = np.asarray(self.model.encode(distinct), dtype=np.float32)
+            encode = encode_of(self.model, kind)
+            vectors = np.asarray(encode(distinct, **kind_if_taken(encode, kind)), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InvalidArgument(
                 f"{self.name}: encode must return an array of shape (n, d); got {vectors.shape} for "

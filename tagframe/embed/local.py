@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.embed.protocol import TextVectors, unit
+from tagframe.embed.protocol import Kind, TextVectors, check_kind, unit
 from tagframe.errors import InvalidArgument
 from tagframe.progress import waiting
 
@@ -40,7 +40,7 @@ class LocalEmbedder(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
         self._model: Any = None
-        self._remembered: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str], npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
 
     @property
@@ -64,36 +64,43 @@ class LocalEmbedder(ABC):
         """The model."""
 
     @abstractmethod
-    def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
+    def _forward(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
         """The vectors of a batch, of length 1."""
 
     @abstractmethod
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
-        """A text's vector, the last states of its tokens, and where each token starts and ends."""
+        """A query's vector, the last states of its tokens, and where each token starts and ends in the text."""
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1.
 
         Repeated texts are encoded once. The vectors of the last few hundred single texts (questions) are cached.
 
+        Args:
+            texts: any.
+            kind: see :class:`~tagframe.embed.Embedder`; it matters to models with prompts only.
+
         Raises:
             EmbedderNotFound: as :meth:`load`.
+            InvalidArgument: ``texts`` is not a list of texts, or another kind.
         """
+        check_kind(kind)
         distinct = distinct_of(texts)
         if not distinct:
             return np.empty((0, self.dimension), dtype=np.float32)
         # The model's state and the memory are shared by all calls.
         with self._lock:
-            vectors = {text: self._remembered[text] for text in distinct if text in self._remembered}
+            known = self._remembered
+            vectors = {text: known[kind, text] for text in distinct if (kind, text) in known}
             missing = [text for text in distinct if text not in vectors]
             if missing:
-                vectors.update(zip(missing, self._encoded(missing), strict=True))
+                vectors.update(zip(missing, self._encoded(missing, kind), strict=True))
             if len(distinct) <= _FEW:
-                self._remember({text: vectors[text] for text in distinct})
+                self._remember({(kind, text): vectors[text] for text in distinct})
         return np.stack([vectors[text] for text in texts])
 
     def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors | None:
-        """The vectors of a text and of words in it, from one forward pass.
+        """The vectors of a text (a query) and of words in it, from one forward pass.
 
         A word's vector is the mean of its tokens' last hidden states: the word *in its text*, unlike the same word
         encoded alone. It costs nothing beyond the text's own vector.
@@ -116,20 +123,20 @@ class LocalEmbedder(ABC):
                 words[row] = states[inside].astype(np.float64).mean(axis=0)
         return TextVectors(unit(whole[None, :].astype(np.float64))[0], unit(words))
 
-    def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
+    def _encoded(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
         self.load()
         order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         while order:
             size = max(1, min(_LARGEST_BATCH, self.batch_letters // max(len(texts[order[0]]), 1)))
             batch, order = order[:size], order[size:]
-            vectors[batch] = self._forward([readable(texts[position]) for position in batch])
+            vectors[batch] = self._forward([readable(texts[position]) for position in batch], kind)
         return vectors
 
-    def _remember(self, vectors: dict[str, npt.NDArray[np.float32]]) -> None:
-        for text, vector in vectors.items():
-            self._remembered[text] = vector
-            self._remembered.move_to_end(text)
+    def _remember(self, vectors: dict[tuple[str, str], npt.NDArray[np.float32]]) -> None:
+        for key, vector in vectors.items():
+            self._remembered[key] = vector
+            self._remembered.move_to_end(key)
         while len(self._remembered) > REMEMBERED:
             self._remembered.popitem(last=False)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tagframe.embed.bert import bert_graph
 from tagframe.embed.local import LocalEmbedder
-from tagframe.embed.protocol import unit
+from tagframe.embed.protocol import Kind, unit
 from tagframe.errors import EmbedderNotFound
 from tagframe.quiet import quiet
 
@@ -72,7 +72,7 @@ class MiniLM(LocalEmbedder):
         ranks: dict[str, int] = tokenizer.get_vocab()
         return sorted(ranks, key=ranks.__getitem__)
 
-    def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
+    def _forward(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:  # it reads both kinds alike
         states, mask, _ = self._states(texts)
         means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         return unit(means).astype(np.float32)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.embed.local import BATCH_LETTERS, LocalEmbedder
+from tagframe.embed.protocol import Kind, check_kind
 from tagframe.errors import EmbedderNotFound
 from tagframe.quiet import quiet
 
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
+_NAMES: Mapping[Kind, tuple[str, ...]] = {"query": ("query",), "passage": ("document", "passage", "corpus")}
+"""The library's names of the prompts of a kind; the first that a model has counts."""
 _ACCELERATOR_LETTERS = 65536
 """An accelerator needs larger batches."""
 
@@ -24,18 +28,32 @@ _ACCELERATOR_LETTERS = 65536
 class SentenceTransformerEmbedder(LocalEmbedder):
     """A sentence-transformers model by hub name or folder, loaded at first use; safe to use from several threads.
 
+    Queries and passages are encoded by the model's own ``encode_query`` and ``encode_document``, so that the prompts of
+    its configuration are used. A model such as E5 has none there; then ``prompts`` has them:
+
+    >>> SentenceTransformerEmbedder("intfloat/e5-small-v2", prompts={"query": "query: ", "passage": "passage: "})
+    SentenceTransformerEmbedder('intfloat/e5-small-v2')
+
     Args:
         model: a name on the model hub, or a folder.
-        name: what its vectors are called; None for the hub name, or for the folder's name and state.
+        name: what its vectors are called; None for the hub name, or for the folder's name and state, with the prompts.
+        prompts: what stands before a text, by its kind, ``"query"`` and ``"passage"``; None for the model's own.
 
     Attributes:
         name: see :class:`~tagframe.embed.Embedder`.
     """
 
-    def __init__(self, model: str | Path, *, name: str | None = None) -> None:
+    def __init__(
+        self, model: str | Path, *, name: str | None = None, prompts: Mapping[Kind, str] | None = None
+    ) -> None:
+        for kind in prompts or ():
+            check_kind(kind)
+        self._prompts = None if prompts is None else dict(prompts)
         self._folder = Path(model).expanduser() if Path(model).expanduser().is_dir() else None
         self._source = str(model if self._folder is None else self._folder)
-        super().__init__(name or (self._source if self._folder is None else _folder_name(self._folder)))
+        called = self._source if self._folder is None else _folder_name(self._folder)
+        # Vectors of other prompts are other vectors.
+        super().__init__(name or (called if not self._prompts else f"{called} with {sorted(self._prompts.items())}"))
 
     def __repr__(self) -> str:
         return f"SentenceTransformerEmbedder({self._source!r})"
@@ -72,8 +90,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         super().load()
         self.batch_letters = BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
 
-    def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        vectors: npt.NDArray[np.float32] = self._model.encode(
+    def _forward(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
+        vectors: npt.NDArray[np.float32] = encode_of(self._model, kind)(
             texts, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
         )
         return vectors
@@ -81,9 +99,11 @@ class SentenceTransformerEmbedder(LocalEmbedder):
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
         offsets = []
         if getattr(self._model.tokenizer, "is_fast", False):
+            prompt = _prompt_of(self._model)
             limits = {"truncation": True, "max_length": self._model.max_seq_length}
-            offsets = self._model.tokenizer(text, return_offsets_mapping=True, **limits)["offset_mapping"]
-        (output,) = self._model.encode([text], output_value=None, show_progress_bar=False)
+            found = self._model.tokenizer(prompt + text, return_offsets_mapping=True, **limits)["offset_mapping"]
+            offsets = [(start - len(prompt), end - len(prompt)) for start, end in found]
+        (output,) = encode_of(self._model, "query")([text], output_value=None, show_progress_bar=False)
         return output["sentence_embedding"].cpu().numpy(), output["token_embeddings"].cpu().numpy(), offsets
 
     def _loaded(self) -> Any:
@@ -97,14 +117,19 @@ class SentenceTransformerEmbedder(LocalEmbedder):
             with quiet(*_LOGGERS):
                 from sentence_transformers import SentenceTransformer
 
+                given: Any = (
+                    {}
+                    if self._prompts is None
+                    else {"prompts": {_NAMES[kind][0]: prompt for kind, prompt in self._prompts.items()}}
+                )
                 try:
                     with _no_bars():
-                        return SentenceTransformer(self._source, local_files_only=True)
+                        return SentenceTransformer(self._source, local_files_only=True, **given)
                 except Exception:
                     if self._folder is not None:
                         raise
                     # Not on this machine yet: a download, whose bar is welcome.
-                    return SentenceTransformer(self._source)
+                    return SentenceTransformer(self._source, **given)
         # The hub, its cache, the formats of models and torch each have their own exceptions.
         except Exception as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -112,6 +137,29 @@ class SentenceTransformerEmbedder(LocalEmbedder):
                 f"the embedding model {self._source!r} cannot be loaded: {reason[0]}; give a folder, a model that can"
                 ' be downloaded, or a provider\'s model such as "openai/text-embedding-3-small"'
             ) from error
+
+
+def encode_of(model: Any, kind: Kind) -> Callable[..., Any]:
+    """The method of a model that encodes texts of a kind: its own one for the kind, or ``encode``, with its own prompt.
+
+    sentence-transformers 5 and later have ``encode_query`` and ``encode_document``, which also choose between the
+    encoders of a model that has two; what they do with prompts is done here for earlier versions.
+    """
+    own = getattr(model, "encode_query" if kind == "query" else "encode_document", None)
+    if callable(own):
+        return own  # type: ignore[no-any-return]
+    name = _prompt_name(model, kind)
+    return model.encode if name is None else partial(model.encode, prompt_name=name)
+
+
+def _prompt_name(model: Any, kind: Kind) -> str | None:
+    prompts = getattr(model, "prompts", None)
+    return next((name for name in _NAMES[kind] if name in prompts), None) if isinstance(prompts, Mapping) else None
+
+
+def _prompt_of(model: Any) -> str:
+    """What a SentenceTransformer puts before a query."""
+    return str(model.prompts.get(_prompt_name(model, "query") or model.default_prompt_name) or "")
 
 
 def _folder_name(folder: Path) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,9 @@ def embeds_for(model: str) -> bool:
     return bool(slash and name) and provider in providers()
 
 
+_Kind: TypeAlias = Literal["query", "passage"]  # tagframe.embed.Kind, which this room does not know
+
+
 class EmbeddingModel:
     """An embedding model of a provider or of your own server, for :func:`tagframe.configure`.
 
@@ -74,10 +77,12 @@ class EmbeddingModel:
         model: a litellm model name, as ``"openai/text-embedding-3-small"`` or ``"ollama/nomic-embed-text"``.
         api_base: the URL of an OpenAI-compatible server.
         api_key: its key; the provider's environment variable where None.
+        prompts: what stands before a text, by its kind, for models that need it: ``{"query": "query: ", "passage":
+            "passage: "}`` for E5.
         options: as :class:`tagframe.lm.LM` takes them: ``timeout``, ``retry``, ``price``, ``budget``, ``rpm``, …
 
     Attributes:
-        name: the model's name, with the server if ``api_base`` is given; vectors are stored under it.
+        name: the model's name, with the server if ``api_base`` is given, and the prompts; vectors are stored under it.
 
     Raises:
         InvalidArgument: a value that cannot be used.
@@ -87,12 +92,25 @@ class EmbeddingModel:
     EmbeddingModel('openai/text-embedding-3-small')
     """
 
-    def __init__(self, model: str, *, api_base: str | None = None, api_key: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        prompts: Mapping[_Kind, str] | None = None,
+        **options: Any,
+    ) -> None:
+        if not set(prompts or ()) <= set(get_args(_Kind)):
+            raise InvalidArgument(f"prompts are for the kinds {get_args(_Kind)}; got {prompts!r}")
         self._lm = _AskedForVectors(model, api_base=api_base, api_key=api_key, **options)
         self.model, self._batch, self._size = model, BATCH, 0
         self._parameters = Parameters(extra={"embedding": model})
         endpoint = self._lm.transport.endpoint
+        self._prompts = dict(prompts or {})
         self.name = model if api_base is None else f"{model} at {endpoint}"
+        if self._prompts:
+            self.name += f" with {sorted(self._prompts.items())}"
 
     def __repr__(self) -> str:
         return f"EmbeddingModel({self.name!r})"
@@ -106,19 +124,26 @@ class EmbeddingModel:
         """
         return self._size or self.encode(["dimension"]).shape[1]
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: _Kind = "passage") -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1, zeros for an empty text.
 
         Each distinct text is sent once, and not at all if the response store has its vector.
 
+        Args:
+            texts: any.
+            kind: which of the prompts stands before the texts.
+
         Raises:
             LMError: a request failed for good, or the budget is spent; paid answers are kept.
             ReplayMiss: a store is replayed (``lm="replay:STORE"``) and has no vector for a text.
-            InvalidArgument: ``texts`` is not a list of texts.
+            InvalidArgument: ``texts`` is not a list of texts, or another kind.
         """
+        if kind not in get_args(_Kind):
+            raise InvalidArgument(f"kind must be one of {get_args(_Kind)}; got {kind!r}")
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(f"texts must be a list of texts; got {texts!r:.200}")
-        asked = [_sendable(text) for text in texts]
+        prompt = self._prompts.get(kind, "")
+        asked = [_sendable(prompt + text) if text.strip() else "" for text in texts]
         distinct = list(dict.fromkeys(text for text in asked if text))
         lm = current().lm
         replayed = lm.removeprefix(REPLAY) if isinstance(lm, str) and lm.startswith(REPLAY) else None

@@ -160,7 +160,7 @@ def nearest(
     """
     import faiss
 
-    from tagframe.embed import expect
+    from tagframe.embed import encoded, expect
 
     encoder = embedder()
     numbers: dict[str, list[int]] = {}
@@ -170,10 +170,10 @@ def nearest(
     if not numbers or not queries:
         return [np.empty(0, dtype=np.float32)] * len(queries), [np.empty(0, dtype=np.intp)] * len(queries)
     expect(encoder, [*numbers, *queries])
-    vectors = encoder.encode(list(numbers))
+    vectors = encoded(encoder, list(numbers), "passage")
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
-    scores, found = index.search(encoder.encode(list(queries)), min(k, len(numbers)))
+    scores, found = index.search(encoded(encoder, list(queries), "query"), min(k, len(numbers)))
     members = list(numbers.values())
     all_scores, all_numbers = [], []
     for line, which in zip(scores, found, strict=True):

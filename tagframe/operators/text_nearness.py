@@ -45,7 +45,7 @@ def vectors_of(lines: Sequence[str]) -> Floats:
     Raises:
         NotConfigured: there is no embedder.
     """
-    return np.asarray(embedder().encode([row_text(line) for line in lines]), dtype=np.float64)
+    return embed.encoded(embedder(), [row_text(line) for line in lines], "passage").astype(np.float64)
 
 
 def similarities(claim: str, lines: Sequence[str]) -> Floats:
@@ -54,7 +54,7 @@ def similarities(claim: str, lines: Sequence[str]) -> Floats:
     Raises:
         NotConfigured: there is no embedder.
     """
-    (vector,) = embedder().encode([claim.replace("{", "").replace("}", "")])
+    (vector,) = embed.encoded(embedder(), [claim.replace("{", "").replace("}", "")], "query")
     return np.asarray(vectors_of(lines) @ vector.astype(np.float64))
 
 

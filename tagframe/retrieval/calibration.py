@@ -11,11 +11,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 
-from tagframe.embed import DEFAULT_MODEL
+from tagframe.embed import DEFAULT_MODEL, Kind, encoded
 from tagframe.retrieval.problem import Floats
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def unfitted(embedder: Embedder | None) -> str:
 
 
 def moments(embedder: Embedder) -> tuple[float, float]:
-    """Mean and standard deviation of an encoder's cosines, over all pairs of the texts above."""
-    vectors = embedder.encode(_TEXTS).astype(np.float64)
-    cosines = (vectors @ vectors.T)[np.triu_indices(len(_TEXTS), 1)]
+    """Mean and standard deviation of an encoder's cosines, over all pairs of a query and a passage of the above."""
+    queries, passages = (encoded(embedder, _TEXTS, kind).astype(np.float64) for kind in get_args(Kind))
+    cosines = (queries @ passages.T)[np.triu_indices(len(_TEXTS), 1)]
     return float(cosines.mean()), float(cosines.std())
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.retrieval.inflection import SHORTEST, forms
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, words_in
@@ -139,7 +140,31 @@ class ValueIndex:
             columns = tuple(by_table[table] for table in tables)
             hit = ValueHit(value, tables, columns, rarity_of(len(tables)), written_so)
             found.append((span[0], hit))
+        found += self._inflected(words, stops, taken)
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
+
+    def _inflected(
+        self, words: Sequence[str], stops: Sequence[bool], taken: Sequence[bool]
+    ) -> list[tuple[int, ValueHit]]:
+        """Single words that no cell has as they are, where cells have another form of them; none is a name."""
+        found = []
+        for position, (word, is_stop) in enumerate(zip(words, stops, strict=True)):
+            if is_stop or taken[position] or len(word) < SHORTEST or not word.isalpha():
+                continue
+            others = forms(word)
+            keys = hash_texts(others) if others else np.zeros(0, dtype=np.uint64)
+            first = np.searchsorted(self._hashes, keys, side="left")
+            last = np.searchsorted(self._hashes, keys, side="right")
+            known = np.flatnonzero(last > first).tolist()
+            if not known:
+                continue
+            by_table: dict[int, int] = {}
+            for owner in self._owners[first[known[0]] : last[known[0]]].tolist():
+                by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
+            tables = tuple(sorted(by_table))
+            columns, cells = tuple(by_table[table] for table in tables), (others[known[0]],) * len(tables)
+            found.append((position, ValueHit(word, tables, columns, rarity_of(len(tables)), False, cells)))
+        return found
 
 
 def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tuple[tuple[str, str], ...]:

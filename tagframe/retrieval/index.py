@@ -22,7 +22,7 @@ from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
-from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
+from tagframe.embed import ANONYMOUS, TextVectors, encode_words, encoded, vocabulary
 from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.database_keys import code_of_keys
@@ -233,7 +233,8 @@ class RetrievalIndex:
                 if own.name not in row:
                     row[own.name] = len(under.vectors.distinct) + len(texts) - 1
                     texts.append(column_document(named, column))
-            vectors = self.encode(texts).astype(np.float32)
+            assert self.embedder is not None
+            vectors = encoded(self.embedder, texts, "passage")
             self._more = vectors[1:]
             self.vectors = CorpusVectors(
                 tables.into(under.vectors.tables, vectors[:1]),
@@ -426,9 +427,9 @@ class RetrievalIndex:
         return found
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors of the texts: shape (len(texts), d)."""
+        """Unit vectors of texts that search, such as a question: shape (len(texts), d)."""
         assert self.embedder is not None
-        return np.asarray(self.embedder.encode(texts), dtype=np.float64)
+        return encoded(self.embedder, texts, "query").astype(np.float64)
 
     def dense(self, question: str) -> Floats:
         """Cosine of the question and every table: shape (n,); zeros without an embedder."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.quiet import quiet
+from tagframe.retrieval.inflection import known_form
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
@@ -117,14 +118,18 @@ class WordIndex:
 
     def scores(self, asked: Sequence[str]) -> Floats:
         """BM25 of every document for the terms of a text: shape (n,), 0 for documents without any of them."""
-        known = [self._words[word] for word in asked if word in self._words]
+        known = [self._words[form] for form in self._forms(asked)]
         if not known:
             return np.zeros(len(self._lengths))
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
 
     def words_of(self, document: int, asked: Iterable[str]) -> list[str]:
         """The words among these that a document has."""
-        return [word for word in asked if word in self._words and self._has(self._words[word], document)]
+        return [form for form in self._forms(asked) if self._has(self._words[form], document)]
+
+    def _forms(self, asked: Iterable[str]) -> list[str]:
+        """The words, each as the documents have it, if they do."""
+        return [form for word in asked if (form := known_form(word, self._words)) is not None]
 
     def _has(self, word: int, document: int) -> bool:
         part = self._documents[self._starts[word] : self._starts[word + 1]]

@@ -28,6 +28,7 @@ from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.learned import known_of, told
 from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.methods.greedy import GreedyWeights
+from tagframe.retrieval.methods.murre import searching
 from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
@@ -65,6 +66,8 @@ class RetrieveOptions(SearchSettings, FormOptions, total=False):
     confidence: float | None
     refine: bool
     decompose: bool
+    beam: int | None
+    hops: int | None
 
 
 @overload
@@ -112,6 +115,8 @@ def retrieve_tables(
     omega: Omega | None = None,
     candidates: int | None = None,
     covered_at: float | None = None,
+    beam: int | None = None,
+    hops: int | None = None,
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> RetrievedTables | Quote:
@@ -166,6 +171,8 @@ def retrieve_tables(
             "fiben".
         covered_at: θ of iterative JAR (section 2), for "greedy": stop as soon as every sub-query is covered this well.
             None never stops before k tables.
+        beam: for the method "murre": how many lists of tables are kept at each hop; 5 if None, as in the paper.
+        hops: for the method "murre": the largest number of hops; 3 if None, as in the paper, or 2 without a model.
         quote: return the cost of the model calls instead; nothing is sent.
         **settings: as in :func:`tagframe.configure`, for this call.
 
@@ -173,7 +180,7 @@ def retrieve_tables(
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
         InvalidArgument: an unknown keyword or method, a k below 1, a confidence that is not between 0 and 1, or an
-            argument that the method does not take (``coarse``, ``confidence``, ``refine``, ``as_printed``, …).
+            argument that the method does not take (``coarse``, ``confidence``, ``as_printed``, ``beam``, …).
         NotConfigured: no corpus is given or configured; or ``refine`` or ``quote`` needs a model and none is set.
         TableNotFound: the corpus does not have the anchor, or a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
@@ -195,6 +202,8 @@ def retrieve_tables(
             refine=refine,
             decompose=decompose,
             form=form,
+            beam=beam,
+            hops=hops,
         )
         return _quoted(search, refine) if quote else search()
 
@@ -229,10 +238,12 @@ def _retrieved(
     refine: bool,
     decompose: bool,
     form: Form,
+    beam: int | None,
+    hops: int | None,
     lm: LM | None = None,
     by_words: bool = False,
 ) -> RetrievedTables:
-    chosen = in_form(_method(method), form)
+    chosen = in_form(searching(_method(method), beam=beam, hops=hops), form)
     size = _size(k, chosen)
     _check_confidence(confidence, chosen)
     if refine and not chosen.refines:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit, rarity_of
+from tagframe.retrieval.inflection import known_form
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
@@ -324,10 +325,11 @@ def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, li
     """For each word in names: its rarity × its share of the best name of each table that has it."""
     rows, labels = [], []
     for word in stems:
-        if word in index.vocabulary.rarity:
+        form = known_form(word, index.vocabulary.rarity)
+        if form is not None:
             _, of_name = index.vocabulary.names.matched([word])
             _, of_column = index.vocabulary.columns.matched([word])
-            rows.append(np.maximum(of_name, index.by_table(of_column)) * index.vocabulary.rarity[word])
+            rows.append(np.maximum(of_name, index.by_table(of_column)) * index.vocabulary.rarity[form])
             labels.append(word)
     return np.array(rows).reshape(len(rows), len(index.tables)), labels
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys.column_names import singular
+from tagframe.retrieval.inflection import known_form
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.words import terms
+from tagframe.retrieval.words import stem, terms
 
 Numbers = npt.NDArray[np.int64]
 
@@ -153,7 +153,7 @@ class _Names:
         own: list[int] = []
         every: list[list[int]] = []
         for name, description in distinct:
-            stems = dict.fromkeys(singular(word) for word in identifier_words(name))
+            stems = dict.fromkeys(stem(word) for word in identifier_words(name))
             mine = [number(stem, len(self.words)) for stem in stems]
             said = dict.fromkeys(terms(description))
             own.append(len(mine))
@@ -227,8 +227,9 @@ class _Postings:
         """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""
         found = np.zeros(len(self.total))
         for word in words:
-            number = self._number.get(word)
-            if number is not None:
+            form = known_form(word, self._number)
+            if form is not None:
+                number = self._number[form]
                 part = slice(self.starts[number], self.starts[number + 1])
                 found[self.positions[part]] += self._rarity[number] * self._weight[part]
         return found, np.minimum(found / self.total, 1.0)

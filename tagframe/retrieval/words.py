@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import singular
 
+_ACCENTS = frozenset(map(chr, range(0x300, 0x370)))
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 STOP_WORDS = frozenset(
@@ -44,10 +46,10 @@ def words_in(text: str) -> tuple[Word, ...]:
 
 
 def terms(text: str) -> list[str]:
-    """The singular forms of a text's words, with identifiers split and stop words left out.
+    """The singular forms of a text's words, without accents, with identifiers split and stop words left out.
 
-    >>> terms("How many singers have a petID?")
-    ['singer', 'pet', 'id']
+    >>> terms("How many singers have a petID?"), terms("los médicos de Köln")
+    (['singer', 'pet', 'id'], ['los', 'medico', 'de', 'koln'])
     """
     return terms_of(_WORD.findall(text))
 
@@ -59,7 +61,24 @@ def terms_of(words: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def _terms_of_word(word: str) -> tuple[str, ...]:
-    return tuple(singular(piece) for piece in identifier_words(_without_ending(word)) if piece not in STOP_WORDS)
+    return tuple(stem(piece) for piece in identifier_words(_without_ending(word)) if piece not in STOP_WORDS)
+
+
+def stem(word: str) -> str:
+    """The singular of a word in lower case, without accents."""
+    return singular(without_accents(word))
+
+
+def without_accents(text: str) -> str:
+    """A text with plain letters, since people write names with and without accents.
+
+    >>> without_accents("médico Straße")
+    'medico Strasse'
+    """
+    if text.isascii():
+        return text
+    letters = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    return unicodedata.normalize("NFC", "".join(letter for letter in letters if letter not in _ACCENTS))
 
 
 def _without_ending(word: str) -> str:

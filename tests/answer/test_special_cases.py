@@ -9,7 +9,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import Generated
-from tagframe.errors import AnswerRejected, FactUnknown, InvalidArgument
+from tagframe.errors import AnswerRejected, FactUnknown, InvalidArgument, SQLFailed, UnsafeSQL
 from tagframe.lm import Batch, Prompt, get_lm
 from tagframe.operators import gather
 
@@ -86,7 +86,7 @@ def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
     part = festival.subset(["festival.films", "festival.genres"])
     found = part.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical", decomposition=["films:title"])
     live.answers = ["SELECT nix FROM films", "Think.\nSELECT title FROM films LIMIT 1"]
-    answer = tf.text2sql(festival, found, prompt="jar")(QUESTION)
+    answer = tf.text2sql(festival, found, prompt="jar", repair=True)(QUESTION)
     assert answer.values == ["Low Tide at Nazaré"]
     first, second = live.requests
     assert "Generate SQL given the question, tables, and external knowledge" in first.prompt
@@ -97,6 +97,20 @@ def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
         *("salary", "city", "phone_number", "tax"),
     ], "the whole example of appendix A.2"
     assert "no such column: nix" in second.prompt
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "match"),
+    [
+        ("SELECT nix FROM films", SQLFailed, "no such column: nix"),
+        ("SELECT 1; DROP TABLE films", UnsafeSQL, "one SELECT statement, got 2"),
+    ],
+)
+def test_text2sql_repairs_no_statement_as_the_papers_do_not(live, festival, said, error, match):
+    live.answers = [said, "SELECT title FROM films LIMIT 1"]
+    with pytest.raises(error, match=match):
+        tf.text2sql(festival, ["festival.films"])(QUESTION)
+    assert len(live.requests) == 1
 
 
 def test_text2sql_with_an_answer_written_from_the_rows(live, festival):

@@ -19,7 +19,7 @@ from tag_bench.answers.questions import read_questions
 from tag_bench.answers.records import Record
 from tag_bench.answers.scripted import anything
 from tag_bench.records import read_records
-from tag_bench.server import Request
+from tag_bench.server import Request, Server
 from tagframe.answer.doubts import Doubt
 from tagframe.cli import main
 from tests.pipelines import bird
@@ -209,6 +209,29 @@ def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
     assert bounded["california_schools"]["left_out"] > 0
     assert "left out by --rows" in said
     assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o700
+
+
+def test_both_figures_of_text2sql_are_printed(data):
+    """An invalid statement is a wrong answer, as in the paper; beside it stands what one repair makes of it."""
+
+    def said(request):
+        asked = str(request.messages)
+        is_first = "differ by more" in asked and "nowhere" not in asked
+        return "SELECT nothing FROM nowhere" if is_first else anything(request)
+
+    with Server(said) as server, tf.context(lm="openai/x", api_base=server.url, api_key="none", store=None):
+        result = run(data, "--method", "text2sql", "--questions", "5,42", "--json", "-")
+    report = json.loads(result.stdout)
+    right, invalid = report["questions"]
+    assert (right["status"], right["repaired"]) == ("run", None)
+    assert (invalid["status"], invalid["repaired"]["status"], invalid["repaired"]["prediction"]) == (
+        "error",
+        "run",
+        [5],
+    )
+    assert report["summary"]["overall"]["errors"] == 1
+    assert report["summary_repaired"]["overall"]["errors"] == 0
+    assert "text2sql, strict, repaired" in result.stderr
 
 
 def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):

@@ -48,6 +48,21 @@ def direct(server, tmp_path):
         yield EmbeddingModel("openai/test-embedding", api_base=server.url, api_key="sk-secret", retry=FAST)
 
 
+def test_prompts_stand_before_the_texts_of_a_kind(server):
+    prompts = {"query": "query: ", "passage": "passage: "}
+    with tf.context(store=None):
+        model = EmbeddingModel("openai/e5", api_base=server.url, api_key="none", prompts=prompts)
+        plain = EmbeddingModel("openai/e5", api_base=server.url, api_key="none")
+        assert model.encode(["who sang?", " "], "query").shape == (2, 64)
+        assert model.encode(["singers"]).shape == (1, 64)
+    assert [request.texts for request in server.requests] == [["query: who sang?"], ["passage: singers"]]
+    assert model.name != plain.name
+    with pytest.raises(InvalidArgument, match="kind must be one of"):
+        model.encode(["x"], "document")
+    with pytest.raises(InvalidArgument, match="prompts are for the kinds"):
+        EmbeddingModel("openai/e5", api_base=server.url, api_key="none", prompts={"document": "d: "})
+
+
 def test_vectors(model, server):
     vectors = model.encode([*TEXTS, TEXTS[0], "", "  ", "half \ud83d"])
     assert vectors.shape == (7, 64) == (7, model.dimension)

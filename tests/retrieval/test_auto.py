@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.methods.auto import KNOWABLE, POOL, SURE_OF, Posterior, Weights, fitted, posterior
+from tagframe.retrieval.methods.auto import (
+    KNOWABLE,
+    POOL,
+    SURE_OF,
+    Posterior,
+    Weights,
+    completeness,
+    fitted,
+    posterior,
+)
 from tagframe.retrieval.problem import Examples, RowKind, SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
@@ -225,6 +234,17 @@ def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
     assert needed[1] > 3.9
     assert len(fitted(problem, weights=one).indices) == 2
     assert len(fitted(problem, weights=several).indices) == 4
+
+
+def test_a_set_that_is_not_sure_enough_is_not_taken_where_a_larger_one_is():
+    # A second table is dear, since one is needed as a rule, and raises the chance by a little: .887 to .905.
+    weights = replace(WEIGHTS, complete={"one": 1.87, "size": 0.19}, set={"sum_dense": 1.0, "size_2": -6.0})
+    problem = replace(problem_of([3.0, 0.5, 0.4]), confidence=0.9)
+    chances = completeness(problem, posterior(problem, weights), weights, [[0], [0, 1]])
+    assert chances[0] < 0.9 < chances[1]
+    found = fitted(problem, weights=weights)
+    assert len(found.indices) == 2
+    assert found.confidence >= 0.9
 
 
 def test_a_given_k_contains_what_is_needed_best():

@@ -132,6 +132,13 @@ def test_hallucinated_schemas_are_what_crush_covers(folder):
     assert report["all"]["2"]["CR"] == 100.0
 
 
+def test_settings_of_murre_are_options(folder):
+    report, _ = run(folder, "--method", "murre", "--beam", "2", "--hops", "1", "-k", "2")
+    assert report["all"]["2"]["CR"] == 100.0
+    outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense", "--hops", "1"])
+    assert "Error: method 'dense' takes no hops=" in outcome.output
+
+
 @pytest.mark.parametrize("variant", ["D", "F", "G"])
 def test_every_variant_of_jar_runs(folder, variant):
     assert run(folder, "--method", "exact", "--variant", variant, "-k", "2")[0]["questions"] == 1

@@ -34,8 +34,26 @@ def similarities(by_text):
 def test_scores_are_the_largest_product_of_a_list_that_holds_the_table():
     retrieve = similarities({"q": [0.8, 0.6, 0.1], "after 0": [0.9, 0.5, 0.2], "after 1": [0.7, 0.9, 0.3]})
     scores = murre("q", retrieve, lambda q, lists: [f"after {one[0]}" for one in lists], beam=2, hops=2)
-    # Lists of the last hop: (0, 1) 0.8 × 0.5, (0, 2) 0.8 × 0.2, (1, 0) 0.6 × 0.7, (1, 2) 0.6 × 0.3.
-    assert scores == pytest.approx([0.42, 0.42, 0.18], abs=1e-5)
+    # Lists of the last hop: (0, 1) 0.8 × 0.5, (0, 2) 0.8 × 0.2, (1, 0) 0.6 × 0.7, (1, 2) 0.6 × 0.3; two are kept.
+    assert scores[:2] == pytest.approx([0.42, 0.42], abs=1e-5)
+    assert scores[2] < 0.4 * 0.5
+
+
+def test_the_last_hop_keeps_no_more_lists_than_any_other():
+    retrieve = similarities({"q": [0.9, 0.8, 0.7, 0.6]})
+    scores = murre("q", retrieve, lambda q, lists: ["q"] * len(lists), beam=2, hops=2)
+    # Of the lists (0, 1) and (1, 0) 0.72, (0, 2) 0.63 and (1, 2) 0.56, the first two are kept: table 2 is in no list.
+    assert scores[:2] == pytest.approx([0.72, 0.72], abs=1e-5)
+    assert scores[2] < 0.36
+    only = murre("q", retrieve, lambda q, lists: ["q"] * len(lists), beam=2, hops=1)
+    assert only[:2] == pytest.approx([0.9, 0.8], abs=1e-5)
+
+
+def test_a_complete_list_takes_no_place_of_a_later_hop():
+    retrieve = similarities({"q": [0.9, 0.5, 0.1], "more": [0.0, 0.8, 0.7]})
+    scores = murre("q", retrieve, lambda q, lists: [None if one == (0,) else "more" for one in lists], beam=2, hops=2)
+    # (0) is complete; (1, 2) 0.35 and (1, 0) 0 are the two lists of the second hop.
+    assert scores == pytest.approx([0.9, 0.35, 0.35], abs=1e-5)
 
 
 def test_a_list_that_suffices_stops_and_keeps_its_score():
@@ -112,7 +130,18 @@ def test_without_rewriting_the_tables_are_spliced_to_the_question():
 def test_without_early_stop_nobody_is_told_of_the_mark_and_no_list_stops():
     assert "None" in prompt_of(None)
     assert "None" not in prompt_of("early-stop")
-    assert prompt_of("early-stop").count("Question:") == 3
+    assert prompt_of("early-stop").count("Question:") == 4
+
+
+def test_the_prompt_has_both_examples_of_either_table_of_the_paper():
+    for prompt in (prompt_of(None), prompt_of("tabulation")):
+        assert prompt.count("Question: ") >= 5
+        for asked in ("lighter than 3500", "biggest bonus", "growth rate of the total amount of loans", "Theater"):
+            assert asked in prompt
+    assert "financial.disp(disposition id, client_id, account_id, type)\n" in prompt_of(None)
+
+
+def test_without_early_stop_no_list_of_rules_stops():
     assert without_found([table("m.singer", "singer_id")], "singer", [(0,)], stops=False) == ["m. singer"]
 
 
@@ -136,3 +165,23 @@ def test_what_cannot_be_left_out_is_said(words):
         relevance(index, question, ablate="hops")
     assert relevance(index, question, ablate="rewrite").shape == (1,)
     assert relevance(index, question, ablate="early-stop").shape == (1,)
+
+
+def test_beam_and_hops_are_arguments_of_murre_only(words):
+    named = {"singer": "singer", "stadium": "stadium", "ticket": "ticket", "part": "bolt"}
+    corpus = tf.open_corpus({f"a.{name}": pd.DataFrame({column: [1]}) for name, column in named.items()})
+    asked = {"question": "singer singer singer stadium stadium ticket", "corpus": corpus, "embedder": words}
+    second = [
+        retrieve_tables(**asked, k=2, method="murre", beam=beam, hops=np.int64(1)).tables[1].score for beam in (1, 2)
+    ]
+    assert second[0] < second[1]  # in no list, and in one
+    scores = {hops: retrieve_tables(**asked, k=1, method="murre", hops=hops).tables[0].score for hops in (1, 2)}
+    assert scores[2] < scores[1]  # of two tables, the product
+    for method, given in (("auto", {"beam": 2}), ("greedy", {"hops": 2}), ("crush", {"beam": 1, "hops": 1})):
+        with pytest.raises(
+            tf.errors.InvalidArgument, match=f"'{method}' takes no {'= and '.join(given)}=; only method"
+        ):
+            retrieve_tables(**asked, method=method, **given)
+    for wrong in (0, -1, 2.0, True, "2"):
+        with pytest.raises(tf.errors.InvalidArgument, match="beam must be a whole number, at least 1"):
+            retrieve_tables(**asked, method="murre", beam=wrong)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.embed import get_embedder
+from tagframe.embed import encoded, get_embedder
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.join.sides import Side
 from tagframe.operators.step_generators import Step
@@ -63,7 +63,9 @@ def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
     done = 0
     embedder = get_embedder() if len(sampled) >= LEAST_ROWS and recall < 1 else None
     if embedder is not None:
-        vectors, others = (embedder.encode([row_text(line) for line in side.lines]) for side in (sampled, other))
+        vectors, others = (
+            encoded(embedder, [row_text(line) for line in side.lines], "passage") for side in (sampled, other)
+        )
         while done + SAMPLED <= len(sampled) // 2:
             yield from _ask(judge, found, _blocks(judge, np.sort(order[done : done + SAMPLED])))
             done += SAMPLED

@@ -45,9 +45,9 @@ needed tables are among :data:`POOL` tables. So it would consider every larger s
 without rows a third of them are not. Only a set of all tables of the corpus is surely complete."""
 
 PRICE = 0.8
-"""The price of further tables. Adding as many tables as are needed must raise the probability of a complete set by this
-share of the accepted probability of an incomplete one: by .08 if a set is to be complete with probability .9. So a
-second table is expensive if one is needed, and cheap if four are."""
+"""The price of further tables if no set is sure enough. Adding as many tables as are needed must raise the probability
+of a complete set by this share of the accepted probability of an incomplete one: by .08 if a set is to be complete with
+probability .9. So a second table is expensive if one is needed, and cheap if four are."""
 
 UNFIT = 0.25
 """If the corpus has the answer with a lower probability, the note says that nothing fits."""
@@ -201,8 +201,8 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
 def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, available: int) -> list[int]:
     """The smallest of the best sets of each size whose confidence is high enough.
 
-    Each table has a price, divided by how many tables are needed. The set with the highest confidence minus its price
-    is chosen, or the first set with enough confidence, if that is smaller.
+    If no set has enough, each table has a price, divided by how many tables are needed, and the set with the highest
+    confidence minus its price is chosen.
     """
     sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
     sure = completeness(problem, known, weights, sets)
@@ -210,7 +210,7 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
     reached = [position for position, chance in enumerate(sure) if chance >= problem.confidence]
-    chosen = min([worth.index(max(worth)), *reached[:1]])
+    chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
     chances[known.positions] = known.tables()
     return sorted(sets[chosen], key=lambda position: (-chances[position], -problem.r[position], position))

@@ -1,25 +1,29 @@
 """CRUSH: a language model imagines the schema that would answer the question; real tables that cover it are chosen.
 
-Kothyari et al.: CRUSH4SQL (EMNLP 2023), also described in section 1 of MURRE. Here the segments of the imagined schema,
-each a ``table:column``, replace the sub-queries: a set of tables has to cover them.
+Kothyari, Dhingra, Sarawagi, Chakrabarti: *CRUSH4SQL: Collective Retrieval Using Schema Hallucination for Text2SQL*
+(EMNLP 2023), as Boutaleb et al. describe and compare it (appendix D of *Exploring Multi-Table Retrieval Through
+Iterative Search*), with the candidates and the weights of the published code (``TOPK``, ``get_snm``).
+
+Deviations: what is chosen are tables, as in Boutaleb et al.; the elements of CRUSH4SQL are columns. Segments are
+encoded without the question. The prompt is ours, with one example.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from tagframe.errors import AnswerRejected
 from tagframe.retrieval.decompose import Decomposer, taken_apart
-from tagframe.retrieval.index import RetrievalIndex, plain
+from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import Method
-from tagframe.retrieval.methods.greedy import GreedyWeights, greedy
-from tagframe.retrieval.prepare import among_candidates, both
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.prepare import Prepared, anchors
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -36,8 +40,8 @@ car data(model id, weight)
 Question: {question}
 Schema:"""
 
-WEIGHTS = GreedyWeights(coverage=1.0, join=0.0, coarse=1.0)
-"""The weights of the choice: the segments covered, and the table as a whole."""
+CANDIDATES = 100
+"""The number of tables among which CRUSH chooses: those whose best segment is most similar (``TOPK``)."""
 
 _TABLE = re.compile(r"([^\s(),;:][^(),;:\n]*?)\s*\(([^()]*)\)")
 
@@ -76,17 +80,73 @@ def imagine(lm: LM, question: Question) -> Question:
 
 
 def relevance(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """The relevance of the question together with the imagined schema."""
-    segments_apart = " ".join(map(plain, question.subqueries))
-    return both(index, f"{question.text} {segments_apart}", [*question.terms, *terms(segments_apart)])
+    """The cosine of each table's best column and the segment that is nearest to it: shape (n,)."""
+    fine, _ = index.fine(question.subqueries, range(len(index.tables)))
+    return np.asarray(fine.max(axis=0)) if len(fine) else np.zeros(len(index.tables))
+
+
+def best_covered(
+    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
+) -> Prepared[SelectionProblem]:
+    """The problem over the :data:`CANDIDATES` best tables, or k if that is more, and the anchor."""
+    best = best_first(ranking)[: max(CANDIDATES, (k or 0) + (anchored is not None))].tolist()
+    tables = tuple(sorted({*best, *([] if anchored is None else [anchored])}))
+    fine, _ = index.fine(question.subqueries, tables)
+    problem = SelectionProblem(
+        r=ranking[list(tables)], fine=fine, link=index.links.matrix(tables), anchor=anchors(tables, anchored)
+    )
+    return Prepared(tables, problem, question.subqueries)
+
+
+def crush(problem: SelectionProblem, k: int | None = None) -> Selection:
+    """Choose tables pair by pair: the best pair of an uncovered segment and a table that is not yet chosen.
+
+    A pair's score is its cosine, moved to [0, 1], times the weight of its segment: the sigmoid of how much the entropy
+    of the segment's cosines over the tables is below the mean of all segments. The pair's segment is covered then. When
+    all are covered, all count as uncovered again.
+
+    Args:
+        problem: ``fine`` has a row for each segment. Anchors are chosen already: each covers its best segment.
+        k: how many; None for all, ranked.
+
+    >>> crush(SelectionProblem(r=np.zeros(3), fine=np.array([[0.9, 0.8, 0.1], [0.2, 0.1, 0.7]])), 2).indices
+    (0, 2)
+    """
+    # Without segments, all tables are alike but for their relevance.
+    share = (np.clip(problem.fine if len(problem.fine) else problem.r[None, :], -1.0, 1.0) + 1) / 2
+    chance = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
+    entropy = -(chance * np.log(np.maximum(chance, 1e-300))).sum(axis=1)
+    scores = share / (1 + np.exp(entropy - entropy.mean()))[:, None]
+    covered = np.zeros(len(scores), dtype=bool)
+    given = np.flatnonzero(problem.anchor).tolist()
+    for table in given:
+        covered[_open(scores, covered)[:, table].argmax()] = True
+    free = np.where(problem.anchor, -np.inf, 0.0)
+    chosen: list[int] = []
+    gained: list[float] = []
+    for _ in range(problem.wanted(k)):
+        segment, table = divmod(int((_open(scores, covered) + free).argmax()), len(free))
+        chosen.append(table)
+        gained.append(float(scores[segment, table]))
+        covered[segment], free[table] = True, -np.inf
+    edges, _ = spanning_forest(problem.link, [*given, *chosen])
+    score = np.array(gained)
+    return Selection(tuple(chosen), edges, float(score.sum()), score, {"coverage": score})
+
+
+def _open(scores: Floats, covered: npt.NDArray[np.bool_]) -> Floats:
+    """The scores of the uncovered segments; if all are covered, they are uncovered first."""
+    if covered.all():
+        covered[:] = False
+    return np.where(covered[:, None], -np.inf, scores)
 
 
 CRUSH = Method(
     "crush",
-    "takes tables that cover an imagined schema",
+    "takes tables that cover an imagined schema, pair by pair",
     relevance,
-    among_candidates,
-    partial(greedy, weights=WEIGHTS),
+    best_covered,
+    crush,
     decomposer=Decomposer(imagine, segments),
     asks_model=True,
 )

@@ -1,14 +1,20 @@
 """MURRE: hops of retrieving and rewriting the question for what is still missing, with beam search.
 
-Multi-Hop Table Retrieval for Open-Domain Text-to-SQL (2024), section 2 and algorithm 1.
+Zhang, Wang, Dou, Zhu, Che: *Multi-Hop Table Retrieval for Open-Domain Text-to-SQL* (arXiv 2402.10666, 2024), section 2
+and algorithm 1; sections and tables here are those of this version. Its final version is *MURRE: Multi-Hop Table
+Retrieval with Removal for Open-Domain Text-to-SQL* (COLING 2025).
+
+Deviations: tables of no list are ranked, too, after all others, since a caller may want more tables than the lists
+hold; tables of one list have the same product and are ordered by their similarity to the question. Without a model, the
+names of the retrieved tables are removed from the question instead of rewriting it (:func:`without_found`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from tagframe.lm import LM
 
 BEAM, HOPS = 5, 3
-"""The paper's value (section 3.1)."""
+"""The paper's beam size and largest number of hops (section 3.1)."""
 
 REMOVAL_HOPS = 2
 """Hops without a model: nothing tells when the tables suffice, and a third hop loses more than it finds."""
@@ -57,12 +63,15 @@ class _List:
 def murre(question: str, retrieve: Retriever, rewrite: Rewriter, *, beam: int = BEAM, hops: int = HOPS) -> Floats:
     """Score every table: the largest product of similarities among the lists that hold it (algorithm 1).
 
+    At the end of each hop, the last one included, the ``beam`` lists with the best products are kept (section 2.2). A
+    list that suffices is complete: it keeps its product, and takes no place among the lists of later hops.
+
     Args:
         question: as asked.
         retrieve: similarities; those below 0 count as 0.
         rewrite: see :data:`Rewriter`.
-        beam: how many lists are kept at a hop, and by how many tables each list is extended.
-        hops: the largest number of hops.
+        beam: how many lists are kept at a hop, and by how many tables each list is extended; at least 1.
+        hops: the largest number of hops; at least 1.
 
     Returns:
         Shape (n,). Tables that are in no list come after all others, ordered by their similarity to the question.
@@ -74,10 +83,10 @@ def murre(question: str, retrieve: Retriever, rewrite: Rewriter, *, beam: int = 
         similar = np.clip(retrieve([one.text for one in live]), 0.0, 1.0)
         first = similar[0] if first is None else first
         extended = [new for one, row in zip(live, similar, strict=True) for new in _extended(one, row, beam)]
+        extended = sorted(extended, key=lambda one: (-one.score, one.tables))[:beam]
         if hop == hops - 1 or not extended:
             done += extended
             break
-        extended = sorted(extended, key=lambda one: (-one.score, one.tables))[:beam]
         texts = rewrite(question, [one.tables for one in extended])
         done += [one for one, text in zip(extended, texts, strict=True) if text is None]
         live = [_List(one.tables, one.score, text) for one, text in zip(extended, texts, strict=True) if text]
@@ -151,6 +160,13 @@ Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
 employee_hire_evaluation.employee(employee id, name, age, city)
 Completing Tables: None
 
+Question: What was the growth rate of the total amount of loans across all accounts for a male client between 1996 \
+and 1997?
+Database: financial.client(client_id, gender, birth_date, location of branch)
+financial.loan(loan_id, account_id, date, amount, duration, monthly payments, status)
+Completing Tables: financial.account(account id, location of branch, frequency, date)
+financial.disp(disposition id, client_id, account_id, type)
+
 Question: How many members did attend the event 'Community Theater' in 2019?
 Database: student_club.Attendance(link to event, link to member)
 Completing Tables: student_club.Event(event id, event name, event date, type, notes, location, status)
@@ -158,7 +174,7 @@ Completing Tables: student_club.Event(event id, event name, event date, type, no
 Question: {question}
 Database: {tables}
 Completing Tables:"""
-"""The paper's prompt (appendix A, tables 7 and 8) with the examples printed there."""
+"""The paper's prompt with the four examples that it prints: tables 7 (SpiderUnion) and 8 (BirdUnion+), appendix A."""
 
 _STOPS = (
     " Return None if no left SQL tables according to the user's request.",
@@ -184,6 +200,12 @@ Question: Which employee received the biggest bonus? Give me the employee name.
 Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
 employee_hire_evaluation.employee(employee id, name, age, city)
 Left Question: None
+
+Question: What was the growth rate of the total amount of loans across all accounts for a male client between 1996 \
+and 1997?
+Database: financial.client(client_id, gender, birth_date, location of branch)
+financial.loan(loan_id, account_id, date, amount, duration, monthly payments, status)
+Left Question: Which accounts do the clients own?
 
 Question: How many members did attend the event 'Community Theater' in 2019?
 Database: student_club.Attendance(link to event, link to member)
@@ -248,7 +270,13 @@ def parse_completion(answer: str) -> str:
 
 
 def relevance(
-    index: RetrievalIndex, question: Question, lm: LM | None = None, *, ablate: Ablation | None = None
+    index: RetrievalIndex,
+    question: Question,
+    lm: LM | None = None,
+    *,
+    ablate: Ablation | None = None,
+    beam: int = BEAM,
+    hops: int | None = None,
 ) -> Floats:
     """The scores of :func:`murre`; the model, if there is one, rewrites.
 
@@ -257,14 +285,16 @@ def relevance(
         question: as asked.
         lm: the model that rewrites; rules if None.
         ablate: the part that is left out.
+        beam, hops: as for :func:`murre`; hops of None are 3, or 2 without a model.
 
     Raises:
         NotConfigured: rewriting into a question needs a model.
         InvalidArgument: an unknown ablation.
     """
-    if ablate is not None and ablate not in get_args(Ablation):
-        raise InvalidArgument(f"ablate must be one of {get_args(Ablation)}; got {ablate!r}")
-    tables, hops = index.named.whole(), HOPS if lm is not None else REMOVAL_HOPS
+    _check(ablate)
+    tables = index.named.whole()
+    if hops is None:
+        hops = HOPS if lm is not None else REMOVAL_HOPS
     rewriter: Rewriter
     if ablate == "rewrite":
         rewriter = partial(spliced, tables)
@@ -274,7 +304,7 @@ def relevance(
         raise NotConfigured('ablate="tabulation" needs a model; without one there is no tabulation to leave out')
     else:
         rewriter = partial(without_found, tables, with_database=not index.one_database, stops=ablate is None)
-    return murre(question.text, index.similarities, rewriter, hops=hops)
+    return murre(question.text, index.similarities, rewriter, beam=beam, hops=hops)
 
 
 MURRE = Method(
@@ -286,3 +316,33 @@ MURRE = Method(
     takes_coarse=False,
     asks_model=True,
 )
+
+
+def searching(
+    method: Method[Any, Any], *, beam: int | None = None, hops: int | None = None, ablate: Ablation | None = None
+) -> Method[Any, Any]:
+    """MURRE with other settings than the paper's; any other method as it is, if no setting is given.
+
+    Args:
+        method: with the name that was asked for.
+        beam, hops: as for :func:`murre`; None for the defaults.
+        ablate: the part that is left out.
+
+    Raises:
+        InvalidArgument: a beam or hops below 1, an unknown ablation, or a setting for another method.
+    """
+    settings = {"beam": beam, "hops": hops, "ablate": ablate}
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    if given and method is not MURRE:
+        named = " and ".join(f"{name}=" for name in given)
+        raise InvalidArgument(f"method {method.name!r} takes no {named}; only method {MURRE.name!r} does")
+    for name, value in (("beam", beam), ("hops", hops)):
+        if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1):
+            raise InvalidArgument(f"{name} must be a whole number, at least 1; got {value!r}")
+    _check(ablate)
+    return replace(method, relevance=partial(relevance, **given)) if given else method
+
+
+def _check(ablate: str | None) -> None:
+    if ablate is not None and ablate not in get_args(Ablation):
+        raise InvalidArgument(f"ablate must be one of {get_args(Ablation)}; got {ablate!r}")
