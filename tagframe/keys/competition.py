@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tagframe.keys import column_names as names
+from tagframe.keys.key_columns import Column
 from tagframe.keys.scoring import UNLINKED, Candidate
-from tagframe.keys.terms import FAINT_NAME
+from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
 _TELLING = 5.0
 _AT_MOST = -0.2
@@ -43,6 +44,7 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     _prefer_referenced(candidates)
     _doubt_second_names(candidates)
     _see_through_surrogates(candidates)
+    roles = _share_roles(candidates)
     by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_left[candidate.left.key].append(candidate)
@@ -55,12 +57,67 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     _adopt_orphans(kept)
     if not across:
         _link_the_unlinked(kept)
+    for group in roles:
+        surest = max(candidate.logit for candidate in group)
+        for candidate in group:
+            candidate.logit = surest
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in kept:
         both = frozenset((candidate.left.key, candidate.right.key))
         if both not in best or _reads(candidate) > _reads(best[both]):
             best[both] = candidate
     return list(best.values())
+
+
+def _share_roles(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Give the columns of a table that fit the same key alike the same chance, and return them in groups.
+
+    They are roles: buyer and seller of an order, both users. Which name is better known is no evidence for one of them.
+    """
+    best_of: dict[tuple[str, tuple[str, str]], Candidate] = {}
+    surest: dict[tuple[str, str], float] = {}
+    for candidate in candidates:
+        role = candidate.left.owner.id, candidate.right.key
+        if role not in best_of or candidate.logit > best_of[role].logit:
+            best_of[role] = candidate
+        surest[candidate.left.key] = max(surest.get(candidate.left.key, candidate.logit), candidate.logit)
+    groups: dict[tuple[str, tuple[str, str]], list[Candidate]] = {}
+    for candidate in candidates:
+        role = candidate.left.owner.id, candidate.right.key
+        best = best_of[role]
+        elsewhere = surest[candidate.left.key] > candidate.logit + _CLEAR
+        if candidate is not best and not elsewhere and _are_roles(candidate, best):
+            candidate.logit = best.logit
+            groups.setdefault(role, [best]).append(candidate)
+    return [*groups.values()]
+
+
+def _are_roles(other: Candidate, best: Candidate) -> bool:
+    """Whether two columns fit the same key alike, so that a reader could not say which of the two is the key."""
+    mine, theirs = other.left, best.left
+    held, most = other.contained, best.contained
+    if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (held and most):
+        return False
+    if held.share < min(_WHOLE, most.share - _HARDLY) or _names_no_thing(mine) or _names_no_thing(theirs):
+        return False
+    if other.ratio is not None and other.ratio >= _TELLING:
+        return True  # values that are not found by accident
+    if names.is_role(mine.spelt):
+        return True
+    # Small numbers are found everywhere, so the names must be of one kind, and as many rows must be referenced.
+    as_many = 2 * (mine.profile.distinct or 0) >= (theirs.profile.distinct or 0)
+    named = best.match.score < _SAID or other.match.score >= FAINT_NAME
+    return as_many and named and (mine.name.key_word > 0) == (theirs.name.key_word > 0)
+
+
+def _names_no_thing(column: Column) -> bool:
+    """Whether a column is no reference by its name: an amount, a day, a list, a name, the number of its own row."""
+    if column.is_surrogate or column.counts_rows:
+        return True
+    if column.name.key_word:
+        return False
+    listed = names.is_plural(column.spelt) and column.profile.family == "integer"
+    return listed or column.name.generic or names.is_measure(column.spelt) or bool({*column.name.words} & CALENDAR)
 
 
 def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
