@@ -108,6 +108,8 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     for (left, _, _), group in groups.items():
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
+        # A role that the question names need not have the plainest name.
+        near += [key for key in group if key in hints and key not in near and _is_as_sure(key, near)]
         near.sort(key=lambda key: _role(key if key.left_table == left else key.reversed(), tables[left]))
         for position, key in enumerate(near):
             strengths[key], roles[key] = surest, position
@@ -137,6 +139,12 @@ def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[
     surest = max(group, key=lambda key: strengths[key])
     least = min(surest.score, ACCEPTED)
     return [key for key in group if strengths[key] > strengths[surest] - _NEAR and key.score >= least]
+
+
+def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
+    surest = max(others, key=lambda other: other.score)
+    is_told = any(other.evidence.origin in ("declared", "given") for other in others)
+    return not is_told and log_odds(key.score) > log_odds(surest.score) - _ROLES_APART
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

@@ -94,7 +94,7 @@ def plan_tables(
             seen.keys,
             given=given,
             anchor=anchor,
-            role_hints=hints([key for key in seen.keys if key.score >= ACCEPTED]) if hints is not None else None,
+            role_hints=hints(_likely(seen.keys)) if hints is not None else None,
             bridges=[corpus.profile(table) for table in bridges],
             stack_unions=stack_unions,
             doubtful=doubtful,
@@ -105,6 +105,14 @@ def plan_tables(
             return placed(replace(plan, left_out=tuple(sorted(left_out))), corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
+
+
+def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
+    """The keys that are more likely right than wrong, and between tables that have none, the likeliest."""
+    best: dict[frozenset[str], float] = {}
+    for key in keys:
+        best[key.tables] = max(best.get(key.tables, 0.0), key.score)
+    return [key for key in keys if key.score >= min(ACCEPTED, best[key.tables])]
 
 
 def keys_between(

@@ -365,7 +365,7 @@ def own(column: str, table: str) -> float:
     direct = about(column, table)
     # The issuer of the number may stand between the thing and the key word.
     issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
-    short = name.key_word == 1.0 and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
+    short = bool(name.key_word) and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
     return max(direct if direct not in (0.9, 0.5, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
 
 

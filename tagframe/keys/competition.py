@@ -58,9 +58,7 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     if not across:
         _link_the_unlinked(kept)
     for group in roles:
-        surest = max(candidate.logit for candidate in group)
-        for candidate in group:
-            candidate.logit = surest
+        _level(group)
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in kept:
         both = frozenset((candidate.left.key, candidate.right.key))
@@ -92,12 +90,25 @@ def _share_roles(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     return [*groups.values()]
 
 
+def _level(group: Sequence[Candidate]) -> None:
+    """Give roles of a key the chance of the surest one; where no name is plain, also its name's support."""
+    best = max(group, key=lambda candidate: (candidate.match.score, candidate.logit))
+    surest = max(candidate.logit for candidate in group)
+    for candidate in group:
+        candidate.logit = surest
+        if candidate.match.score < best.match.score < _SAID:
+            rule = f"fits as {' '.join(best.left.name.words)} does"
+            candidate.match = names.NameMatch(best.match.score, rule, best.match.kind)
+
+
 def _are_roles(other: Candidate, best: Candidate) -> bool:
     """Whether two columns fit the same key alike, so that a reader could not say which of the two is the key."""
     mine, theirs = other.left, best.left
     held, most = other.contained, best.contained
     if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (held and most):
         return False
+    if (mine.unique == 1.0) != (theirs.unique == 1.0):
+        return False  # one of the two numbers the rows of its table
     if held.share < min(_WHOLE, most.share - _HARDLY) or _names_no_thing(mine) or _names_no_thing(theirs):
         return False
     if other.ratio is not None and other.ratio >= _TELLING:

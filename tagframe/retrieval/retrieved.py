@@ -15,6 +15,8 @@ from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.statements import Statement
 from tagframe.display import Public
+from tagframe.embed import get_embedder
+from tagframe.embed.local import LocalEmbedder
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
@@ -28,6 +30,16 @@ from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
+
+
+def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Cosines of words; zeros if the embedder does not run in this process, because a plan costs nothing."""
+    embedder = get_embedder()
+    if not isinstance(embedder, LocalEmbedder):
+        return [[0.0] * len(others)] * len(words)
+    vectors = embedder.encode([*words, *others])
+    cosines: list[list[float]] = (vectors[: len(words)] @ vectors[len(words) :].T).tolist()
+    return cosines
 
 
 @dataclass(frozen=True)
@@ -158,7 +170,7 @@ class RetrievedTables(Public):
             members,
             anchor=self.anchor,
             given=[] if on is None else keys_on(on, [NamedTable.of(self.corpus.profile(id)) for id in members]),
-            hints=lambda keys: role_hints(keys, words),
+            hints=lambda keys: role_hints(keys, words, _likeness),
             bridges=tables_around(self.corpus, members),
             stack_unions=stack,
             doubtful=[
