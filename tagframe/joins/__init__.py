@@ -6,10 +6,11 @@ from tagframe.joins.infer import accepted_keys, keys_between, plan_tables
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.moves import PlannedMove
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.planner import plan_joins
+from tagframe.joins.planner import MIN_CHANCE, plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
 __all__ = [
+    "MIN_CHANCE",
     "Aggregate",
     "Components",
     "How",

@@ -18,7 +18,7 @@ from tagframe.engines.frame_engine import frame_chunk
 from tagframe.joins.components import Components
 from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.planner import aside, plan_joins
+from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.database_keys import code_of_keys, database_keys
@@ -59,6 +59,7 @@ def plan_tables(
     stack_unions: bool = True,
     bridges: Sequence[str] = (),
     doubtful: Collection[str] = (),
+    min_chance: float = MIN_CHANCE,
 ) -> JoinPlan:
     """The plan that joins the tables.
 
@@ -75,6 +76,7 @@ def plan_tables(
         bridges: ids of tables that may be added if the others do not connect without them.
         doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
             that would only repeat rows of the others (:attr:`JoinPlan.left_out`).
+        min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
 
     Raises:
         InvalidArgument: the given key pairs form a circle.
@@ -98,6 +100,7 @@ def plan_tables(
             bridges=[corpus.profile(table) for table in bridges],
             stack_unions=stack_unions,
             doubtful=doubtful,
+            min_chance=min_chance,
         )
         repeating = {table for table, repeats in aside(plan, doubtful).items() if repeats}
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}

@@ -30,6 +30,10 @@ _AS_LIKELY = 4.0
 """If one of two columns numbers the rows of their table, both are possible if their log odds differ by less."""
 _HARDLY = 0.05
 """Differences below this in the contained share of the left's values do not count."""
+_GAPS = 0.5
+"""Numbers that fill less of their range are not counted up."""
+_SELDOM = 2.3
+"""Values that match by accident one time in ten, relative to those of a key."""
 _CLEAR = 1.0
 """The likeliest pair of an unlinked table is raised if no other table's pair comes this near in log odds."""
 
@@ -288,6 +292,8 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
             near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
+        if _is_subset(candidate):
+            candidate.logit += UNLINKED
         tells = candidate.match.score >= _SAID or (candidate.ratio is not None and candidate.ratio >= _TELLING)
         told_apart = tells and _may_be_opaque(candidate)
         candidate.logit = min(candidate.logit + UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
@@ -311,7 +317,20 @@ def _may_be_opaque(candidate: Candidate) -> bool:
     return key_words == 2 or (key_words == 1 and many)
 
 
+def _is_subset(candidate: Candidate) -> bool:
+    """Whether a table's own numbers are drawn from another's: museums among attractions. Neither counts its rows, and
+    two sets of numbers with gaps do not agree by accident."""
+    runs = candidate.left.run, candidate.right.run
+    return (
+        candidate.left.is_surrogate
+        and all(run is not None and run.density < _GAPS for run in runs)
+        and candidate.ratio is not None
+        and candidate.ratio >= _SELDOM
+        and candidate.right.is_surrogate
+    )
+
+
 def _is_whole(candidate: Candidate) -> bool:
     # The row number of a table may refer to another table if its name fits: supplier addresses among addresses.
-    is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID
+    is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID or _is_subset(candidate)
     return bool(candidate.contained and candidate.right.unique == 1.0 and is_other and _is_whole_of_left(candidate))
