@@ -21,6 +21,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
+from tagframe.keys.containment import integer_run
 from tagframe.keys.database_keys import code_of_keys, database_keys
 from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
 from tagframe.keys.key_pair import KeyPair
@@ -30,6 +31,10 @@ Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 
 _LONGEST_KEY = 64
 """Texts that are longer than this on average are not keys."""
+_COUNTED = 0.5
+"""Numbers that fill more of their range are counted up."""
+_DOUBTED = 0.4
+"""The largest chance of a pair of columns that each number the rows of a table of another database."""
 _FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
@@ -162,7 +167,34 @@ def _seen(
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
+    single = _doubted(single, [*profiles, *around])
     return Seen(profiles, with_told(with_composites(single, composite), [*profiles, *around]))
+
+
+def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
+    """The keys, with a doubt about those between two databases whose columns both only number rows of their own."""
+    by_id = {table.id: table for table in tables}
+    if len({table.database for table in tables}) < 2:
+        return [*keys]
+
+    def counts(table: str, column: str) -> bool:
+        profile = next(one for one in by_id[table].columns if one.name == column)
+        run = integer_run(profile)
+        return (
+            run is not None
+            and run.density > _COUNTED
+            and profile.distinct == (profile.rows or 0) - (profile.nulls or 0)
+        )
+
+    def doubted(key: KeyPair) -> KeyPair:
+        left, right = by_id[key.left_table], by_id[key.right_table]
+        ends = ((left.id, key.left_columns[0]), (right.id, key.right_columns[0]))
+        if left.database == right.database or not all(counts(*end) for end in ends):
+            return key
+        evidence = replace(key.evidence, reason=f"{key.evidence.reason}, but both databases may count on their own")
+        return replace(key, score=min(key.score, _DOUBTED), evidence=evidence)
+
+    return [doubted(key) for key in keys]
 
 
 def _inferred(

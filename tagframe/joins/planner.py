@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -106,6 +106,28 @@ def _bridged(parts: Components[str], edges: Sequence[Edge], tables: frozenset[st
             if other not in done:
                 heapq.heappush(heap, (cost + more, order[other], other, (*path, other)))
     return None
+
+
+def _chains(keys: Sequence[KeyPair]) -> Callable[[str, str], tuple[str, ...]]:
+    """A function from two tables to those on the shortest way by which one refers to the other; () without a way."""
+    refers: dict[str, list[str]] = defaultdict(list)
+    for key in keys:
+        if key.left_table != key.right_table:
+            refers[key.left_table].append(key.right_table)
+
+    def between(start: str, end: str) -> tuple[str, ...]:
+        ways: dict[str, tuple[str, ...]] = {start: ()}
+        queue = [start]
+        for table in queue:
+            for other in refers[table]:
+                if other == end:
+                    return ways[table]
+                if other not in ways:
+                    ways[other] = (*ways[table], other)
+                    queue.append(other)
+        return ()
+
+    return lambda one, other: between(one, other) or between(other, one)
 
 
 def _unique(table: TableProfile) -> tuple[str, ...]:
@@ -352,21 +374,27 @@ def plan_joins(
         by_id = {profile.id: profile for profile in profiles}
     between = [key for key in keys if key.left_table != key.right_table]
     floor = _chance(min_chance)
-    usable = [
-        key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))
-    ]
+    usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
     order = table_order([*available.values()])
 
+    chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
+
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.tables <= wanted]
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
-        inside += [key for key in siblings(usable, wanted, order) if key not in known]
+        # A shared parent is no key between its children if one of them refers to the other through others.
+        shared = [key for key in siblings(usable, wanted, order) if key not in known]
+        inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         edges = edges_of([key for key in best_of(inside) if key.score >= least], available, hints)
         return [replace(edge, strength=_WANTED) if edge.key in kept else edge for edge in edges]
 
     least = max(floor, ACCEPTED)
+    parts = _tree(tables, edges_among(tables, least), order)[1]
+    for one, other in {(key.left_table, key.right_table) for key in siblings(usable, tables, order)}:
+        if parts.join(one, other):
+            tables |= frozenset(chains(one, other))
     while True:
         parts = _tree(tables, edges_among(tables, least), order)[1]
         if len(parts.groups()) == 1:

@@ -32,7 +32,9 @@ def test_a_plan_a_search_and_a_tool_refuse_it_too():
         found.merge()
 
 
-@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning", "ignore::tagframe.errors.AmbiguousJoinWarning")
+@pytest.mark.filterwarnings(
+    "ignore::tagframe.errors.CoercedKeysWarning", "ignore::tagframe.errors.AmbiguousJoinWarning"
+)
 def test_the_caller_sets_the_floor():
     ids = [*range(1, 51)]
     given = {
