@@ -2,7 +2,7 @@
 
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.components import Components
-from tagframe.joins.infer import accepted_keys, keys_between, plan_tables
+from tagframe.joins.infer import accepted_keys, corpus_keys, keys_between, plan_tables
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.moves import PlannedMove
 from tagframe.joins.plan import JoinPlan
@@ -20,6 +20,7 @@ __all__ = [
     "PlanTable",
     "PlannedMove",
     "accepted_keys",
+    "corpus_keys",
     "keys_between",
     "keys_on",
     "plan_joins",

@@ -15,6 +15,7 @@ from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.engines.frame_engine import frame_chunk
+from tagframe.errors import NotConnected
 from tagframe.joins.components import Components
 from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
@@ -80,7 +81,7 @@ def plan_tables(
         stack_unions: whether tables with the same columns are joined as one table, their stack.
         bridges: ids of tables that may be added if the others do not connect without them.
         doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
-            that would only repeat rows of the others (:attr:`JoinPlan.left_out`).
+            that would only repeat rows of the others, or that nothing connects (:attr:`JoinPlan.left_out`).
         min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
 
     Raises:
@@ -95,22 +96,33 @@ def plan_tables(
     doubtful = {*doubtful} - {anchor, *(table for key in given for table in key.tables)}
     members = [*seen.profiles]
     left_out: list[str] = []
+    apart: list[str] = []
     while True:
-        plan = plan_joins(
-            members,
-            seen.keys,
-            given=given,
-            anchor=anchor,
-            role_hints=hints(_likely(seen.keys)) if hints is not None else None,
-            bridges=[corpus.profile(table) for table in bridges],
-            stack_unions=stack_unions,
-            doubtful=doubtful,
-            min_chance=min_chance,
-        )
+        try:
+            plan = plan_joins(
+                members,
+                seen.keys,
+                given=given,
+                anchor=anchor,
+                role_hints=hints(_likely(seen.keys)) if hints is not None else None,
+                bridges=[corpus.profile(table) for table in bridges],
+                stack_unions=stack_unions,
+                doubtful=doubtful,
+                min_chance=min_chance,
+            )
+        except NotConnected as error:
+            # The ids of stacks are not those of members, so tables in pieces are never left out here.
+            alone = {id for group in error.groups if doubtful.issuperset(group) for id in group}
+            if not alone or alone >= {profile.id for profile in members}:
+                raise
+            apart += alone
+            members = [profile for profile in members if profile.id not in alone]
+            continue
         repeating = {table for table, repeats in aside(plan, doubtful).items() if repeats}
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
         if not gone:
-            return placed(replace(plan, left_out=tuple(sorted(left_out))), corpus)
+            plan = replace(plan, left_out=tuple(sorted([*left_out, *apart])), unconnected=tuple(sorted(apart)))
+            return placed(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
 
@@ -154,6 +166,15 @@ def keys_between(
 def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity | None = None) -> list[KeyPair]:
     """The key pairs between tables that are more likely right than wrong, as in a plan, best first."""
     return [key for key in keys_between(corpus, tables, similarity=similarity).keys if key.score >= ACCEPTED]
+
+
+def corpus_keys(corpus: Corpus) -> list[KeyPair]:
+    """The key pairs within each database of a corpus that are more likely right than wrong, best first."""
+    by_database: dict[str, list[TableProfile]] = {}
+    for profile in sorted(corpus.profiles, key=lambda profile: profile.id):
+        by_database.setdefault(profile.database, []).append(profile)
+    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts_of(corpus)).pairs]
+    return sorted((key for key in found if key.score >= ACCEPTED), key=lambda key: (-key.score, key.left, key.right))
 
 
 def _seen(

@@ -276,7 +276,8 @@ def _not_connected(
     if not near:
         return NotConnected(
             f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass a key, "
-            f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}'
+            f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}',
+            parts.groups(),
         )
     names = list(map(NamedTable.of, profiles))
     told = [", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason])) for key in near]
@@ -284,7 +285,8 @@ def _not_connected(
     return NotConnected(
         f"no key pairs connect the tables: {shown}. Nearest: {pairs}. No key with a chance below "
         f"{percent(floor)} (min_chance) is joined{unions}. If a pair is right, pass it: "
-        f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}'
+        f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}',
+        parts.groups(),
     )
 
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 import pandas as pd
 
 from tagframe import results
+from tagframe.corpus import Corpus
 from tagframe.corpus.references import FORM, NamedTable
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.joins.aggregates import Aggregate
-from tagframe.joins.infer import accepted_keys, plan_tables
+from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE
@@ -34,7 +36,7 @@ _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
-def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
+def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
     >>> import pandas as pd
@@ -44,8 +46,8 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: p
     [('frames.loans.client_id', 'frames.clients.client_id')]
 
     Args:
-        *frames: one by one, or as one list or mapping from names.
-        similarity: likeness in meaning of two names, in [0, 1].
+        *frames: one by one, or as one list or mapping from names; or a corpus, for the keys within its databases.
+        similarity: likeness in meaning of two names, in [0, 1]; not for a corpus.
         **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Keys are found by names: if the frames
             have no names and no key is found, a warning says so.
 
@@ -55,7 +57,9 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: p
     """
     if frames and named:
         raise InvalidArgument(f"give a name to all frames or to none; only {', '.join(named)} have one")
-    given = GivenFrames.of((named,) if named else frames)
+    if len(frames) == 1 and isinstance(frames[0], Corpus):
+        return corpus_keys(frames[0])
+    given = GivenFrames.of((named,) if named else cast("tuple[Frames, ...]", frames))
     found = accepted_keys(given.profiled(), given.ids, similarity)
     if not found and not given.are_named:
         warn(f"no keys found: keys are found by names, and the frames have none; {NAMED}", DoubtfulJoinWarning)
