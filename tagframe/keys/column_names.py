@@ -299,7 +299,7 @@ def is_role(column: str) -> bool:
     (True, True, False)
     """
     parts = [word for word in column_name(column).words if word not in KEY_WORDS]
-    return len(parts) > 1 and parts[-1] == "by" or bool(parts) and parts[-1] in _WORKS_AS | _BUYERS | SELF_ROLES
+    return (len(parts) > 1 and parts[-1] == "by") or (bool(parts) and parts[-1] in _WORKS_AS | _BUYERS | SELF_ROLES)
 
 
 def heads(entity: tuple[str, ...]) -> list[str]:

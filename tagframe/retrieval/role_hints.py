@@ -6,7 +6,6 @@ Likeness in meaning only says which key comes first, because lender is like borr
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,6 +91,12 @@ def _plain(word: str) -> str:
     return bare.replace("ae", "a").replace("oe", "o").replace("ue", "u")
 
 
+def _common(one: str, other: str) -> int:
+    """The number of letters that two words begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+
+
 def _is_form_of(word: str, role: str) -> bool:
     """Whether a word of a question is the role's word in another form, or a compound that begins with it.
 
@@ -100,7 +105,7 @@ def _is_form_of(word: str, role: str) -> bool:
     """
     if word == role or (len(role) > 5 and word.startswith(role)):
         return True
-    common = len(os.path.commonprefix([word, role]))
+    common = _common(word, role)
     ends = word[common:], role[common:]
     return common >= (6 if "t" in ends else 4) and {*ends} <= _INFLECTED
 
@@ -118,7 +123,7 @@ def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
     words = {(key, _plain(word)) for key, role in roles.items() for word in role}
     for key, word in words:
         for other_key, other in words:
-            shared = len(os.path.commonprefix([word[::-1], other[::-1]]))
+            shared = _common(word[::-1], other[::-1])
             if key != other_key and shared >= 4 and len(word) - shared >= 4:
                 found[key].add(word[:-shared])
     return found
@@ -191,15 +196,13 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
             continue
         things = frozenset(word for table in both for word in words_of(table.partition(".")[2]))
         roles = _roles(group)
-        for found, hint in (
-            (_spoken(roles, used - _PREPOSITIONS, things), HINT),
-            (_meant(roles, used - _EVERYDAY, things), HINT),
-            (_spoken(roles, used, things) | _meant(roles, used, things), LIKELIER),
-        ):
-            if found:
-                break
-        else:
-            found, hint = _alike(roles, used - things, likeness) if likeness is not None else set(), LIKELIER
+        hint = HINT
+        found = _spoken(roles, used - _PREPOSITIONS, things) or _meant(roles, used - _EVERYDAY, things)
+        if not found:
+            hint = LIKELIER
+            found = _spoken(roles, used, things) | _meant(roles, used, things)
+        if not found and likeness is not None:
+            found = _alike(roles, used - things, likeness)
         if len(found) < len(group):
             hints.update(dict.fromkeys(found, hint))
     return hints

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.agents.tools import Tools
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument, NotConnected
 
 D = pd.DataFrame

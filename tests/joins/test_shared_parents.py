@@ -16,7 +16,8 @@ COLLEGE = {
     "college.class": D({"class_code": range(10012, 10025), "crs_code": ["A1", "A2", "C1", "C2"] * 3 + ["A1"],
                         "prof_num": EMPLOYEES[:13]}),
     "college.course": D({"crs_code": ["A1", "A2", "C1", "C2"], "dept_code": ["ACCT", "ACCT", "CIS", "CIS"]}),
-    "college.department": D({"dept_code": ["ACCT", "ART", "CIS"], "emp_num": [EMPLOYEES[3], EMPLOYEES[20], EMPLOYEES[7]]}),
+    "college.department": D({"dept_code": ["ACCT", "ART", "CIS"],
+                             "emp_num": [EMPLOYEES[3], EMPLOYEES[20], EMPLOYEES[7]]}),
     "college.employee": D({"emp_num": EMPLOYEES, "lname": [f"n{n}" for n in EMPLOYEES]}),
 }  # fmt: skip
 KEYS = [

@@ -59,7 +59,8 @@ def test_two_columns_that_fit_a_key_alike_are_as_likely_and_a_tie_that_is_said(c
 
 
 def test_numbers_that_are_no_reference_are_no_second_role():
-    games = D({"game_id": range(1, 201), "team_id": [n % 30 + 1 for n in range(200)], "round": [n % 29 + 1 for n in range(200)],
+    games = D({"game_id": range(1, 201), "team_id": [n % 30 + 1 for n in range(200)],
+               "round": [n % 29 + 1 for n in range(200)],
                "goals": [n % 28 + 1 for n in range(200)], "sponsor_id": [n % 5 + 1 for n in range(200)]})  # fmt: skip
     teams = D({"team_id": range(1, 31), "name": [f"n{n}" for n in range(30)]})
     with warnings.catch_warnings():
@@ -128,7 +129,8 @@ def test_a_reviewer_is_a_role_in_a_table_of_reviews():
 
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize(("column", "table", "key"), [
-    ("distrito_del_local", "distritos", "código"), ("id_cliente", "clientes", "codigo"), ("Lieferadresse", "Adressen", "AdresseNr"),
+    ("distrito_del_local", "distritos", "código"), ("id_cliente", "clientes", "codigo"),
+    ("Lieferadresse", "Adressen", "AdresseNr"),
     ("cod_provincia", "provincias", "codigo"), ("KundenNr", "Kunden", "Nummer"),
 ])  # fmt: skip
 def test_a_key_that_is_named_in_german_or_spanish_is_likely(dense, column, table, key):
