@@ -280,13 +280,29 @@ def _not_connected(
             parts.groups(),
         )
     names = list(map(NamedTable.of, profiles))
-    told = [", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason])) for key in near]
+    by_id = {profile.id: profile for profile in profiles}
+    told = [
+        ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id)]))
+        for key in near
+    ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, told, strict=True))
     return NotConnected(
         f"no key pairs connect the tables: {shown}. Nearest: {pairs}. No key with a chance below "
         f"{percent(floor)} (min_chance) is joined{unions}. If a pair is right, pass it: "
         f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}',
         parts.groups(),
+    )
+
+
+def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
+    """That the referenced column repeats values, which no key does; "" if it does not."""
+    table = profiles[key.right_table]
+    found = next((column for column in table.columns if column.name == key.right_columns[0]), None)
+    if found is None or not found.distinct or found.rows is None or found.nulls is None or len(key.right_columns) > 1:
+        return ""
+    filled = found.rows - found.nulls
+    return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values" * (
+        found.distinct < filled
     )
 
 

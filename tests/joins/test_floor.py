@@ -62,3 +62,12 @@ def test_numbers_of_a_kind_among_those_of_all_are_joined():
     with pytest.warns(DoubtfulJoinWarning):
         merged = tf.merge({"museums": museums, "attractions": attractions})
     assert merged["name"].tolist() == ["n0", "n1", "n3"]
+
+
+def test_a_refusal_says_that_the_referenced_column_repeats():
+    given = {
+        "rechnungen": D({"betrag": [n + 0.5 for n in range(60)], "kunde": [9000 + 7 * (n % 6) for n in range(60)]}),
+        "stamm": D({"kennzahl": [9000 + 7 * (n % 6) for n in range(11)], "ort": [f"o{n}" for n in range(11)]}),
+    }
+    with pytest.raises(NotConnected, match="kennzahl of stamm repeats: 11 rows have 6 values"):
+        tf.join_plan(given, min_chance=0.9)
