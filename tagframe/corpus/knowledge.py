@@ -39,6 +39,7 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
+    from tagframe.accessor.key_doors import frame
     from tagframe.corpus.catalogue import Catalogue
 
 
@@ -468,7 +469,7 @@ class CorpusKeys(Shown):
     """
 
     if TYPE_CHECKING:
-        from tagframe.accessor.key_doors import frame
+        frame = frame
 
     def __init__(self, store: KnowledgeStore, profiles: Sequence[TableProfile], corpus: Any = None) -> None:
         self._store = store
