@@ -180,7 +180,15 @@ class JoinError(TagframeError):
 
 
 class NotConnected(JoinError, ValueError):
-    """No chain of key pairs connects the tables."""
+    """No chain of key pairs connects the tables.
+
+    Attributes:
+        groups: ids of the tables that keys do connect.
+    """
+
+    def __init__(self, message: str, groups: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(message)
+        self.groups = tuple(map(tuple, groups))
 
 
 class FanOut(JoinError, ValueError):

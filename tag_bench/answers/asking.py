@@ -18,8 +18,8 @@ from tagframe.lm import about, total_usage
 def ask(method: Method, question: Question, databases: Databases, repaired: Method | None = None) -> Record:
     """The record of a question; that of a failed one has its error, so that all others are asked.
 
-    If a statement cannot be run, the record also has that of ``repaired``, another method for the same question. Warnings
-    are in the record.
+    If a statement cannot be run, the record also has that of ``repaired``, another method for the same question.
+    Warnings are in the record.
     """
     if missing := databases.missing(question):
         return Record.of(question, "not_run", missing)

@@ -111,6 +111,7 @@ def tag(frame: pd.DataFrame) -> TagAccessor:
 
 for _door in ("annotate", "forget", "learn", "retrieve_tables", "tools"):
     register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
+register_door("CorpusKeys", "frame", "tagframe.accessor.key_doors")
 register_door("TagAccessor", "retrieve_tables", "tagframe.accessor.frame_doors")
 
 __all__ = ["QuoteAccessor", "TagAccessor", "tag"]

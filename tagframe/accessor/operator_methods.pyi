@@ -492,8 +492,8 @@ class OperatorMethods:
     def merge(
         self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool | None = None,
         how: How = 'inner', on_fanout: Reaction = 'raise', on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn',
-        columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
-        aggregate: Aggregate | None = None
+        min_chance: float = 0.02, columns: Sequence[str] | None = None, where: Where | None = None,
+        limit: int | None = None, aggregate: Aggregate | None = None
     ) -> pd.DataFrame:
         """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -520,6 +520,7 @@ class OperatorMethods:
             on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
             on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
             on_ambiguous: what to do if other plans are equally likely.
+            min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
             columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
             where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
                 function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.

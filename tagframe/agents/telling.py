@@ -59,7 +59,7 @@ def left_out(plan: JoinPlan) -> str:
     """The tables that a plan leaves out, in a sentence; "" if there are none."""
     if not plan.left_out:
         return ""
-    return f"not joined: {', '.join(plan.left_out)} (probably not needed, and would only repeat rows)"
+    return f"not joined: {', '.join(f'{table} ({plan.why_left_out(table)})' for table in plan.left_out)}"
 
 
 def join_of(step: JoinStep, plan: JoinPlan) -> Join:

@@ -132,7 +132,7 @@ class Corpus(Shown):
 
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
-        return CorpusKeys(self._knowledge, self.profiles)
+        return CorpusKeys(self._knowledge, self.profiles, self)
 
     @overload
     def describe(self, name: str, text: str) -> None: ...

@@ -26,6 +26,7 @@ from tagframe.corpus.references import NamedTable, column_pairs
 from tagframe.corpus.told import Knowledge, ToldKey, plain_name
 from tagframe.corpus.told_facts import FactKey, Told, key_fact
 from tagframe.display import Shown, rows_html
+from tagframe.doors import with_doors
 from tagframe.errors import (
     CatalogueWarning,
     HiddenColumnGoneWarning,
@@ -38,6 +39,7 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
+    from tagframe.accessor.key_doors import frame
     from tagframe.corpus.catalogue import Catalogue
 
 
@@ -447,8 +449,14 @@ def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
     return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))
 
 
+_LISTED = 20
+
+
+@with_doors
 class CorpusKeys(Shown):
-    """``corpus.keys``: the keys that the user declares.
+    """``corpus.keys``: the keys between the tables, those that the user declares and those that are inferred.
+
+    ``corpus.keys.frame()`` has all of them, with the chance and the evidence of each.
 
     >>> import pandas as pd, tagframe as tf
     >>> orders = pd.DataFrame({"order": [1, 2], "buyer": [7, 8]})
@@ -460,9 +468,13 @@ class CorpusKeys(Shown):
       frames.orders.buyer = frames.customers.id
     """
 
-    def __init__(self, store: KnowledgeStore, profiles: Sequence[TableProfile]) -> None:
+    if TYPE_CHECKING:
+        frame = frame
+
+    def __init__(self, store: KnowledgeStore, profiles: Sequence[TableProfile], corpus: Any = None) -> None:
         self._store = store
         self._profiles = profiles
+        self.corpus = corpus
 
     def add(self, key: str | ToldKey) -> None:
         """Declare that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
@@ -498,14 +510,27 @@ class CorpusKeys(Shown):
     def __str__(self) -> str:
         known = self._store.known
         lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
-        return "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
+        told = "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
+        return "\n".join([told, *self._inferred_lines()])
+
+    def _inferred_lines(self) -> list[str]:
+        found = self.frame()
+        found = found[found["origin"] != "given"]
+        more = [f"  and {len(found) - _LISTED} more: corpus.keys.frame()"] * (len(found) > _LISTED)
+        lines = [f"  {key} ({chance:.2f})" for key, chance in zip(found["key"], found["chance"], strict=True)]
+        return ["keys of the sources, with their chance:", *lines[:_LISTED], *more] if lines else []
 
     def _repr_html_(self) -> str:
         known = self._store.known
-        rows = [(str(key), said) for keys, said in ((known.keys, "a key"), (known.forbidden, "no key")) for key in keys]
+        told = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
+        rows = [(str(key), said, "") for keys, said in told for key in keys]
+        found = self.frame()
+        found = found[found["origin"] != "given"]
+        rows += [(row.key, row.origin, f"{row.chance:.2f}") for row in found.head(_LISTED).itertuples()]
         return rows_html(
-            "declared keys of this corpus" if rows else str(self),
-            ["columns", "declared as"],
+            "keys of this corpus" if rows else str(self),
+            ["columns", "as", "chance"],
             rows,
-            {"columns", "declared as"},
+            {"columns", "as"},
+            max(0, len(found) - _LISTED),
         )

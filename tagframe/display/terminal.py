@@ -137,7 +137,7 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
 
 def left_out_lines(plan: JoinPlan) -> list[str]:
     """A line for each table that a plan left out."""
-    return [f"left out {table}: low confidence, and it would only repeat rows" for table in plan.left_out]
+    return [f"left out {table}: {plan.why_left_out(table)}" for table in plan.left_out]
 
 
 def _filled(reasons: Sequence[str], indent: int) -> list[str]:

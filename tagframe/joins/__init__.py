@@ -2,14 +2,15 @@
 
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.components import Components
-from tagframe.joins.infer import accepted_keys, keys_between, plan_tables
+from tagframe.joins.infer import accepted_keys, corpus_keys, keys_between, plan_tables
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.moves import PlannedMove
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.planner import plan_joins
+from tagframe.joins.planner import MIN_CHANCE, plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
 __all__ = [
+    "MIN_CHANCE",
     "Aggregate",
     "Components",
     "How",
@@ -19,6 +20,7 @@ __all__ = [
     "PlanTable",
     "PlannedMove",
     "accepted_keys",
+    "corpus_keys",
     "keys_between",
     "keys_on",
     "plan_joins",

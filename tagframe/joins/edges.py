@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,8 @@ _NEAR = 4.0
 the order of their roles."""
 _SIBLING = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
+_UNLIKE = 0.4
+"""The largest chance of such a pair if the names differ: the head of a department is no teacher of a class."""
 _ROLES_APART = 1.0
 """Two references of one table to the same column are equally likely, for pairs with another table's reference, if their
 log odds differ by less."""
@@ -69,6 +71,7 @@ def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> l
     found = []
     for (table, _), group in sorted(by_target.items()):
         group.sort(key=lambda key: (order[key.left_table], key.left_columns))
+        sole = Counter(key.left_table for key in group)
         surest: dict[str, float] = defaultdict(lambda: -math.inf)
         for key in group:
             surest[key.left_table] = max(surest[key.left_table], log_odds(key.score))
@@ -82,10 +85,20 @@ def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> l
             for other in group[i + 1 :]:
                 if one.left_table != other.left_table:
                     score = probability(min(odds(one), odds(other)) - _SIBLING)
+                    if sole[one.left_table] == sole[other.left_table] == 1 and not _are_called_alike(one, other):
+                        score = min(score, _UNLIKE)
                     evidence = Evidence(origin="shared", reason=f"both reference {table}")
                     sides = one.left_table, one.left_columns, other.left_table, other.left_columns
                     found.append(KeyPair(*sides, score, evidence))
     return found
+
+
+def _are_called_alike(one: KeyPair, other: KeyPair) -> bool:
+    """Whether one referencing column's name is in the other's: ``student_id`` and ``liked_student_id``."""
+    mine, theirs = (
+        {word for column in key.left_columns for word in column_name(column).entity} for key in (one, other)
+    )
+    return mine <= theirs or theirs <= mine
 
 
 def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints: Mapping[KeyPair, float]) -> list[Edge]:
@@ -108,6 +121,8 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     for (left, _, _), group in groups.items():
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
+        # A role that the question names need not have the plainest name.
+        near += [key for key in group if key in hints and key not in near and _is_as_sure(key, near)]
         near.sort(key=lambda key: _role(key if key.left_table == left else key.reversed(), tables[left]))
         for position, key in enumerate(near):
             strengths[key], roles[key] = surest, position
@@ -137,6 +152,12 @@ def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[
     surest = max(group, key=lambda key: strengths[key])
     least = min(surest.score, ACCEPTED)
     return [key for key in group if strengths[key] > strengths[surest] - _NEAR and key.score >= least]
+
+
+def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
+    surest = max(others, key=lambda other: other.score)
+    is_told = any(other.evidence.origin in ("declared", "given") for other in others)
+    return not is_told and log_odds(key.score) > log_odds(surest.score) - _ROLES_APART
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

@@ -15,12 +15,14 @@ from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.engines.frame_engine import frame_chunk
+from tagframe.errors import NotConnected
 from tagframe.joins.components import Components
 from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.planner import aside, plan_joins
+from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
+from tagframe.keys.containment import integer_run
 from tagframe.keys.database_keys import code_of_keys, database_keys
 from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
 from tagframe.keys.key_pair import KeyPair
@@ -30,6 +32,10 @@ Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 
 _LONGEST_KEY = 64
 """Texts that are longer than this on average are not keys."""
+_COUNTED = 0.5
+"""Numbers that fill more of their range are counted up."""
+_DOUBTED = 0.4
+"""The largest chance of a pair of columns that each number the rows of a table of another database."""
 _FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
@@ -59,6 +65,7 @@ def plan_tables(
     stack_unions: bool = True,
     bridges: Sequence[str] = (),
     doubtful: Collection[str] = (),
+    min_chance: float = MIN_CHANCE,
 ) -> JoinPlan:
     """The plan that joins the tables.
 
@@ -74,7 +81,8 @@ def plan_tables(
         stack_unions: whether tables with the same columns are joined as one table, their stack.
         bridges: ids of tables that may be added if the others do not connect without them.
         doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
-            that would only repeat rows of the others (:attr:`JoinPlan.left_out`).
+            that would only repeat rows of the others, or that nothing connects (:attr:`JoinPlan.left_out`).
+        min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
 
     Raises:
         InvalidArgument: the given key pairs form a circle.
@@ -88,23 +96,43 @@ def plan_tables(
     doubtful = {*doubtful} - {anchor, *(table for key in given for table in key.tables)}
     members = [*seen.profiles]
     left_out: list[str] = []
+    apart: list[str] = []
     while True:
-        plan = plan_joins(
-            members,
-            seen.keys,
-            given=given,
-            anchor=anchor,
-            role_hints=hints([key for key in seen.keys if key.score >= ACCEPTED]) if hints is not None else None,
-            bridges=[corpus.profile(table) for table in bridges],
-            stack_unions=stack_unions,
-            doubtful=doubtful,
-        )
+        try:
+            plan = plan_joins(
+                members,
+                seen.keys,
+                given=given,
+                anchor=anchor,
+                role_hints=hints(_likely(seen.keys)) if hints is not None else None,
+                bridges=[corpus.profile(table) for table in bridges],
+                stack_unions=stack_unions,
+                doubtful=doubtful,
+                min_chance=min_chance,
+            )
+        except NotConnected as error:
+            # The ids of stacks are not those of members, so tables in pieces are never left out here.
+            alone = {id for group in error.groups if doubtful.issuperset(group) for id in group}
+            if not alone or alone >= {profile.id for profile in members}:
+                raise
+            apart += alone
+            members = [profile for profile in members if profile.id not in alone]
+            continue
         repeating = {table for table, repeats in aside(plan, doubtful).items() if repeats}
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
         if not gone:
-            return placed(replace(plan, left_out=tuple(sorted(left_out))), corpus)
+            plan = replace(plan, left_out=tuple(sorted([*left_out, *apart])), unconnected=tuple(sorted(apart)))
+            return placed(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
+
+
+def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
+    """The keys that are more likely right than wrong, and between tables that have none, the likeliest."""
+    best: dict[frozenset[str], float] = {}
+    for key in keys:
+        best[key.tables] = max(best.get(key.tables, 0.0), key.score)
+    return [key for key in keys if key.score >= min(ACCEPTED, best[key.tables])]
 
 
 def keys_between(
@@ -140,6 +168,15 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity 
     return [key for key in keys_between(corpus, tables, similarity=similarity).keys if key.score >= ACCEPTED]
 
 
+def corpus_keys(corpus: Corpus) -> list[KeyPair]:
+    """The key pairs within each database of a corpus that are more likely right than wrong, best first."""
+    by_database: dict[str, list[TableProfile]] = {}
+    for profile in sorted(corpus.profiles, key=lambda profile: profile.id):
+        by_database.setdefault(profile.database, []).append(profile)
+    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts_of(corpus)).pairs]
+    return sorted((key for key in found if key.score >= ACCEPTED), key=lambda key: (-key.score, key.left, key.right))
+
+
 def _seen(
     corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
 ) -> Seen:
@@ -151,7 +188,34 @@ def _seen(
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
+    single = _doubted(single, [*profiles, *around])
     return Seen(profiles, with_told(with_composites(single, composite), [*profiles, *around]))
+
+
+def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
+    """The keys, with a doubt about those between two databases whose columns both only number rows of their own."""
+    by_id = {table.id: table for table in tables}
+    if len({table.database for table in tables}) < 2:
+        return [*keys]
+
+    def counts(table: str, column: str) -> bool:
+        profile = next(one for one in by_id[table].columns if one.name == column)
+        run = integer_run(profile)
+        return (
+            run is not None
+            and run.density > _COUNTED
+            and profile.distinct == (profile.rows or 0) - (profile.nulls or 0)
+        )
+
+    def doubted(key: KeyPair) -> KeyPair:
+        left, right = by_id[key.left_table], by_id[key.right_table]
+        ends = ((left.id, key.left_columns[0]), (right.id, key.right_columns[0]))
+        if left.database == right.database or not all(counts(*end) for end in ends):
+            return key
+        evidence = replace(key.evidence, reason=f"{key.evidence.reason}, but both databases may count on their own")
+        return replace(key, score=min(key.score, _DOUBTED), evidence=evidence)
+
+    return [doubted(key) for key in keys]
 
 
 def _inferred(

@@ -33,7 +33,9 @@ class JoinPlan(Public):
         ambiguous: the alternatives that are equally likely. The data do not say which is meant: a table has two
             references to another, or there are two ways to it.
         is_anchored: whether the user chose the start table, so that the result has its rows.
-        left_out: ids of tables that are probably not needed, and would only repeat rows of the others.
+        left_out: ids of tables that are probably not needed, and would only repeat rows of the others, or are not
+            connected with them.
+        unconnected: those of ``left_out`` that no key connects with the others.
     """
 
     start: str
@@ -44,6 +46,7 @@ class JoinPlan(Public):
     ambiguous: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
     is_anchored: bool = field(default=False, compare=False)
     left_out: tuple[str, ...] = field(default=(), compare=False)
+    unconnected: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def along(
@@ -62,6 +65,11 @@ class JoinPlan(Public):
     def tables(self) -> tuple[str, ...]:
         """Ids of the tables, in the order in which they are joined."""
         return (self.start, *(step.table for step in self.steps))
+
+    def why_left_out(self, table: str) -> str:
+        """Why a table of :attr:`left_out` is left out, as the end of a sentence."""
+        reason = "no key connects it" if table in self.unconnected else "it would only repeat rows"
+        return f"probably not needed, and {reason}"
 
     @property
     def bridges(self) -> tuple[str, ...]:
@@ -244,7 +252,7 @@ class JoinPlan(Public):
             path = path_between(keys, new.left_table, new.right_table)
             old = min(path, key=lambda known: (known.score, known.left, known.right))
         plan = self._on([new if known is old else known for known in keys], self.start)
-        return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out)
+        return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out, unconnected=self.unconnected)
 
     def aggregated(self, aggregate: Aggregate) -> JoinPlan:
         """A new plan over tables with one row for each value of their key, so that they repeat no rows.
@@ -289,6 +297,7 @@ class JoinPlan(Public):
             "ambiguous": [plan._plain() for plan in self.ambiguous],
             "is_anchored": self.is_anchored,
             "left_out": list(self.left_out),
+            "unconnected": list(self.unconnected),
         }
 
     @classmethod
@@ -309,6 +318,7 @@ class JoinPlan(Public):
                 tuple(cls.from_json(plan) for plan in data.get("ambiguous", ())),
                 bool(data.get("is_anchored", False)),
                 tuple(data.get("left_out", ())),
+                tuple(data.get("unconnected", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

@@ -17,8 +17,12 @@ from tagframe.corpus.documents import identifier_words
 Similarity = Callable[[str, str], float]
 """The likeness in meaning of two names, in [0, 1]."""
 
-STRONG_KEY_WORDS = frozenset({"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"})
-WEAK_KEY_WORDS = frozenset({"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"})
+_CODES = frozenset("cod codigo código clave codice chiave clef clé kennung schlüssel schluessel".split())
+_NUMBERS = frozenset("nro numero número numéro nummer".split())
+STRONG_KEY_WORDS = _CODES | {"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"}
+WEAK_KEY_WORDS = _NUMBERS | {"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"}
+_LEADING = _CODES | {"id"}
+"""Key words that stand before the thing in some languages: ``id_cliente``, ``codigo_postal``."""
 KEY_WORDS = STRONG_KEY_WORDS | WEAK_KEY_WORDS
 GENERIC = frozenset(
     """name title type date time year month day description desc detail details value status note notes comment text
@@ -86,7 +90,7 @@ _TRAILING_ROLES = frozenset(
     first second one two a b""".split()
 )
 """Roles that may stand after the key word: ``team_id_home``."""
-_PREPOSITIONS = frozenset({"in", "at", "by", "for", "on", "with", "from"})
+_PREPOSITIONS = frozenset("in at by for on with from de del des du della von vom".split())
 _TITLES = frozenset({"name", "title", "label"})
 _IRREGULAR = {
     "people": "person", "children": "child", "men": "man", "women": "woman", "wives": "wife", "movies": "movie",
@@ -95,15 +99,16 @@ _IRREGULAR = {
 }  # fmt: skip
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
 """Words that change the meaning of "address": such columns do not refer to a table of addresses."""
-_JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code|no|num)\Z")
+_JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code|no|num|nr|nummer)\Z")
 _NOT_JOINED = frozenset(
     """paid unpaid valid invalid grid hybrid android avoid solid liquid fluid rapid humid madrid monkey turkey whiskey
     hockey jockey donkey barcode zipcode postcode said laid void skid avid arid amid fluid squid druid
-    paid raid maid braid casino piano volcano latino domino techno""".split()
+    paid raid maid braid casino piano volcano latino domino techno destino alumno turno gobierno interno externo
+    dueno vecino camino ciudadano hermano humano terreno termino""".split()
 )
 """Words that only look as if they end in a key word."""
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
-_LINK_PREFIX = frozenset({"link", "linked", "to", "ref", "fk", "the", "a", "of", "in", "by", "for"})
+_LINK_PREFIX = frozenset("link linked to ref fk the a of in by for de del des du della von vom".split())
 _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
 
 
@@ -192,6 +197,8 @@ def column_name(name: str) -> Name:
     parts = list(words(name))
     if len(parts) > 2 and parts[-1] in _TRAILING_ROLES and parts[-2] in STRONG_KEY_WORDS:
         parts.insert(0, parts.pop())
+    if len(parts) > 1 and parts[0] in _LEADING and not {*parts[1:]} <= GENERIC | KEY_WORDS:
+        parts.append(parts.pop(0))
     if len(parts) > 1 and parts[-1] == "is":
         parts.pop()  # "genre_is"
     # "A10" is not the tenth A: an ordinal follows a word.
@@ -239,6 +246,8 @@ def about(column: str, table: str) -> float:
 
     >>> about("home_team_id", "Team"), about("Maker", "car_makers"), about("team_size", "Team")
     (0.9, 0.8, 0.0)
+    >>> about("Lieferadresse", "Adressen"), about("distrito_del_local", "distritos")
+    (0.6, 0.8)
     """
     name, thing = column_name(column), table_entity(table)
     entity = name.entity
@@ -256,6 +265,8 @@ def about(column: str, table: str) -> float:
         return 0.75
     if len(entity) == len(thing) == 1 and len(entity[0]) >= 3 and thing[0].startswith(entity[0]):
         return 0.55
+    if any(_is_compound(entity[-1], stem) for stem in stems(thing[-1])):
+        return 0.6
     # "member in charge" is a member; "lost in battle" a battle.
     cut = _cut(entity)
     if cut and _ends(entity[:cut], thing):
@@ -271,6 +282,16 @@ def about(column: str, table: str) -> float:
     return 0.0
 
 
+def stems(word: str) -> list[str]:
+    """A noun without each ending that it may have as a plural in German: "adressen" is "adresse"."""
+    return [word, *(word.removesuffix(end) for end in ("n", "en", "e", "er") if word.endswith(end) and len(word) > 5)]
+
+
+def _is_compound(word: str, stem: str) -> bool:
+    """Whether a word is a kind of another that it ends in: "lieferadresse" of "adresse"."""
+    return len(stem) >= 5 and len(word) - len(stem) >= 3 and word.endswith(stem)
+
+
 def is_a(column: str, table: str) -> bool:
     """Whether the column names a kind of the persons in the table.
 
@@ -278,6 +299,16 @@ def is_a(column: str, table: str) -> bool:
     (True, False, False)
     """
     return table_entity(table)[-1:] != () and table_entity(table)[-1] in _ANYONE and about(column, table) == 0.5
+
+
+def is_role(column: str) -> bool:
+    """Whether the name says by its activity or its place who or what is meant, not which thing it is.
+
+    >>> is_role("referred_by"), is_role("reviewer_id"), is_role("city_id")
+    (True, True, False)
+    """
+    parts = [word for word in column_name(column).words if word not in KEY_WORDS]
+    return (len(parts) > 1 and parts[-1] == "by") or (bool(parts) and parts[-1] in _WORKS_AS | _BUYERS | SELF_ROLES)
 
 
 def heads(entity: tuple[str, ...]) -> list[str]:
@@ -343,7 +374,7 @@ def own(column: str, table: str) -> float:
     direct = about(column, table)
     # The issuer of the number may stand between the thing and the key word.
     issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
-    short = name.key_word == 1.0 and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
+    short = bool(name.key_word) and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
     return max(direct if direct not in (0.9, 0.5, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
 
 

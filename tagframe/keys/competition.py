@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tagframe.keys import column_names as names
+from tagframe.keys.key_columns import Column
 from tagframe.keys.scoring import UNLINKED, Candidate
-from tagframe.keys.terms import FAINT_NAME
+from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
 _TELLING = 5.0
 _AT_MOST = -0.2
@@ -29,6 +30,10 @@ _AS_LIKELY = 4.0
 """If one of two columns numbers the rows of their table, both are possible if their log odds differ by less."""
 _HARDLY = 0.05
 """Differences below this in the contained share of the left's values do not count."""
+_GAPS = 0.5
+"""Numbers that fill less of their range are not counted up."""
+_SELDOM = 2.3
+"""Values that match by accident one time in ten, relative to those of a key."""
 _CLEAR = 1.0
 """The likeliest pair of an unlinked table is raised if no other table's pair comes this near in log odds."""
 
@@ -43,6 +48,7 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     _prefer_referenced(candidates)
     _doubt_second_names(candidates)
     _see_through_surrogates(candidates)
+    roles = _share_roles(candidates)
     by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_left[candidate.left.key].append(candidate)
@@ -56,6 +62,8 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     _adopt_orphans(kept)
     if not across:
         _link_the_unlinked(kept)
+    for group in roles:
+        _level(group)
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in kept:
         both = frozenset((candidate.left.key, candidate.right.key))
@@ -70,6 +78,70 @@ def _doubt_shared_names(group: Sequence[Candidate]) -> None:
     if len(shared) > 1:
         for candidate in shared:
             candidate.logit = min(candidate.logit, 0.0) - 2.0
+
+
+def _share_roles(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Give the columns of a table that fit the same key alike the same chance, and return them in groups.
+
+    They are roles: buyer and seller of an order, both users. Which name is better known is no evidence for one of them.
+    """
+    best_of: dict[tuple[str, tuple[str, str]], Candidate] = {}
+    surest: dict[tuple[str, str], float] = {}
+    for candidate in candidates:
+        role = candidate.left.owner.id, candidate.right.key
+        if role not in best_of or candidate.logit > best_of[role].logit:
+            best_of[role] = candidate
+        surest[candidate.left.key] = max(surest.get(candidate.left.key, candidate.logit), candidate.logit)
+    groups: dict[tuple[str, tuple[str, str]], list[Candidate]] = {}
+    for candidate in candidates:
+        role = candidate.left.owner.id, candidate.right.key
+        best = best_of[role]
+        elsewhere = surest[candidate.left.key] > candidate.logit + _CLEAR
+        if candidate is not best and not elsewhere and _are_roles(candidate, best):
+            candidate.logit = best.logit
+            groups.setdefault(role, [best]).append(candidate)
+    return [*groups.values()]
+
+
+def _level(group: Sequence[Candidate]) -> None:
+    """Give roles of a key the chance of the surest one; where no name is plain, also its name's support."""
+    best = max(group, key=lambda candidate: (candidate.match.score, candidate.logit))
+    surest = max(candidate.logit for candidate in group)
+    for candidate in group:
+        candidate.logit = surest
+        if candidate.match.score < best.match.score < _SAID:
+            rule = f"fits as {' '.join(best.left.name.words)} does"
+            candidate.match = names.NameMatch(best.match.score, rule, best.match.kind)
+
+
+def _are_roles(other: Candidate, best: Candidate) -> bool:
+    """Whether two columns fit the same key alike, so that a reader could not say which of the two is the key."""
+    mine, theirs = other.left, best.left
+    held, most = other.contained, best.contained
+    if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (held and most):
+        return False
+    if (mine.unique == 1.0) != (theirs.unique == 1.0):
+        return False  # one of the two numbers the rows of its table
+    if held.share < min(_WHOLE, most.share - _HARDLY) or _names_no_thing(mine) or _names_no_thing(theirs):
+        return False
+    if other.ratio is not None and other.ratio >= _TELLING:
+        return True  # values that are not found by accident
+    if names.is_role(mine.spelt):
+        return True
+    # Small numbers are found everywhere, so the names must be of one kind, and as many rows must be referenced.
+    as_many = 2 * (mine.profile.distinct or 0) >= (theirs.profile.distinct or 0)
+    named = best.match.score < _SAID or other.match.score >= FAINT_NAME
+    return as_many and named and (mine.name.key_word > 0) == (theirs.name.key_word > 0)
+
+
+def _names_no_thing(column: Column) -> bool:
+    """Whether a column is no reference by its name: an amount, a day, a list, a name, the number of its own row."""
+    if column.is_surrogate or column.counts_rows:
+        return True
+    if column.name.key_word:
+        return False
+    listed = names.is_plural(column.spelt) and column.profile.family == "integer"
+    return listed or column.name.generic or names.is_measure(column.spelt) or bool({*column.name.words} & CALENDAR)
 
 
 def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
@@ -232,6 +304,8 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
             near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
+        if _is_subset(candidate):
+            candidate.logit += UNLINKED
         tells = candidate.match.score >= _SAID or (candidate.ratio is not None and candidate.ratio >= _TELLING)
         told_apart = tells and _may_be_opaque(candidate)
         candidate.logit = min(candidate.logit + UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
@@ -255,7 +329,20 @@ def _may_be_opaque(candidate: Candidate) -> bool:
     return key_words == 2 or (key_words == 1 and many)
 
 
+def _is_subset(candidate: Candidate) -> bool:
+    """Whether a table's own numbers are drawn from another's: museums among attractions. Neither counts its rows, and
+    two sets of numbers with gaps do not agree by accident."""
+    runs = candidate.left.run, candidate.right.run
+    return (
+        candidate.left.is_surrogate
+        and all(run is not None and run.density < _GAPS for run in runs)
+        and candidate.ratio is not None
+        and candidate.ratio >= _SELDOM
+        and candidate.right.is_surrogate
+    )
+
+
 def _is_whole(candidate: Candidate) -> bool:
     # The row number of a table may refer to another table if its name fits: supplier addresses among addresses.
-    is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID
+    is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID or _is_subset(candidate)
     return bool(candidate.contained and candidate.right.unique == 1.0 and is_other and _is_whole_of_left(candidate))

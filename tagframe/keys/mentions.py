@@ -20,7 +20,8 @@ class Mentions:
             thing = names.table_entity(table.name)
             if not thing:
                 continue
-            keys = {("last", thing[-1]), ("all", "".join(thing)), ("end", thing[-1][-4:])}
+            keys = {("last", thing[-1]), ("all", "".join(thing))}
+            keys.update(("end", stem[-4:]) for stem in names.stems(thing[-1]))
             keys.add(("bones", names.bones(thing[-1])))
             for key in keys | ({("start", thing[0][:3])} if len(thing) == 1 else set()):
                 self._index[key].append(position)

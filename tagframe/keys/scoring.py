@@ -170,8 +170,8 @@ def _score(
     ratio = None
     if contained is not None:
         ratio = log_ratio(left.profile, right.profile, left.run, right.run, contained, ends_there)
-        if across and counted:
-            ratio = min(ratio, 0.0)  # every database counts from 1
+        if (across and counted) or _differ_in_case(left, right):
+            ratio = min(ratio, 0.0)  # every database counts from 1, and "a" is no "A"
     covered = overlap(right.profile.sketch, left.profile.sketch)
     of_values = value_terms(left, right, match, contained, covered, ratio)
     logit += weighted_sum(of_values, weights.of_values)
@@ -190,6 +190,20 @@ def _contained(left: Column, right: Column) -> Overlap | None:
     if mine and theirs and theirs.density == 1.0 and theirs.low <= mine.low and mine.high <= theirs.high:
         return Overlap(1.0, left.profile.distinct or 1, 0.0)
     return found
+
+
+def _differ_in_case(left: Column, right: Column) -> bool:
+    """Whether the texts of two columns are equal only if letter case is ignored, as far as samples show it."""
+    if not left.profile.family == right.profile.family == "text":
+        return False
+    mine, theirs = ({text for text in column.profile.samples if text} for column in (left, right))
+    if mine & theirs or not mine or not theirs:
+        return False
+    if {text.casefold() for text in mine} & {text.casefold() for text in theirs}:
+        return True
+    return (all(map(str.islower, mine)) and all(map(str.isupper, theirs))) or (
+        all(map(str.isupper, mine)) and all(map(str.islower, theirs))
+    )
 
 
 def _lies_outside(left: Column, right: Column) -> bool:

@@ -69,7 +69,7 @@ def warn(message: str, category: type[Warning]) -> None:
 def say_doubt(plan: JoinPlan) -> None:
     """Warn of steps on low-confidence keys, and of steps whose columns match by their values only."""
     inferred = [step for step in plan.steps if step.key.evidence.origin == "inferred"]
-    doubtful = [step for step in inferred if step.score < DOUBTFUL]
+    doubtful = [step for step in plan.steps if step.score < DOUBTFUL and step.key.evidence.origin in _BY_EVIDENCE]
     unnamed = [step for step in inferred if step.score >= DOUBTFUL and is_unnamed(step.key)]
     for steps, what in (
         (doubtful, f"low-confidence key{'s' * (len(doubtful) > 1)}"),
@@ -79,6 +79,7 @@ def say_doubt(plan: JoinPlan) -> None:
             warn(f"{what}: {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
+_BY_EVIDENCE = ("inferred", "shared")
 _OTHER_KEYS = 'plan.alternatives lists other joins, on="a.x = b.y" sets your own'
 
 
@@ -110,14 +111,19 @@ def say_stacked(plan: JoinPlan, on: On | None) -> None:
 
 def say_left_out(plan: JoinPlan) -> None:
     """Warn of tables that the plan left out."""
-    if plan.left_out:
-        many = len(plan.left_out) > 1
-        warn(
-            f"{' and '.join(plan.left_out)} {'are' if many else 'is'} left out: probably not needed, and would only "
-            f"repeat rows of {plan.start}. found.add({', '.join(map(repr, plan.left_out))}) joins "
-            f"{'them' if many else 'it'}",
-            TableLeftOutWarning,
-        )
+    repeating = [table for table in plan.left_out if table not in plan.unconnected]
+    for tables, why, way in (
+        (repeating, f"would only repeat rows of {plan.start}", ""),
+        (plan.unconnected, "no key connects {them}", ', with a key in on="a.x = b.y"'),
+    ):
+        if tables:
+            many = len(tables) > 1
+            them = "them" if many else "it"
+            warn(
+                f"{' and '.join(tables)} {'are' if many else 'is'} left out: probably not needed, and "
+                f"{why.format(them=them)}. found.add({', '.join(map(repr, tables))}) joins {them}{way}",
+                TableLeftOutWarning,
+            )
 
 
 def is_unnamed(key: KeyPair) -> bool:

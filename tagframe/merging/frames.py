@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 import pandas as pd
 
 from tagframe import results
+from tagframe.corpus import Corpus
 from tagframe.corpus.references import FORM, NamedTable
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.joins.aggregates import Aggregate
-from tagframe.joins.infer import accepted_keys, plan_tables
+from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
 from tagframe.joins.plan import JoinPlan
+from tagframe.joins.planner import MIN_CHANCE
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_columns import NAMED, is_unnamed
@@ -33,7 +36,7 @@ _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
-def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
+def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
     >>> import pandas as pd
@@ -43,8 +46,8 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: p
     [('frames.loans.client_id', 'frames.clients.client_id')]
 
     Args:
-        *frames: one by one, or as one list or mapping from names.
-        similarity: likeness in meaning of two names, in [0, 1].
+        *frames: one by one, or as one list or mapping from names; or a corpus, for the keys within its databases.
+        similarity: likeness in meaning of two names, in [0, 1]; not for a corpus.
         **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Keys are found by names: if the frames
             have no names and no key is found, a warning says so.
 
@@ -54,7 +57,9 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: p
     """
     if frames and named:
         raise InvalidArgument(f"give a name to all frames or to none; only {', '.join(named)} have one")
-    given = GivenFrames.of((named,) if named else frames)
+    if len(frames) == 1 and isinstance(frames[0], Corpus):
+        return corpus_keys(frames[0])
+    given = GivenFrames.of((named,) if named else cast("tuple[Frames, ...]", frames))
     found = accepted_keys(given.profiled(), given.ids, similarity)
     if not found and not given.are_named:
         warn(f"no keys found: keys are found by names, and the frames have none; {NAMED}", DoubtfulJoinWarning)
@@ -67,6 +72,7 @@ def join_plan(
     keys: Sequence[str | KeyPair] | None = None,
     similarity: Similarity | None = None,
     stack: bool = True,
+    min_chance: float = MIN_CHANCE,
 ) -> JoinPlan:
     """Plan how to join the frames, starting from the first; see :func:`~tagframe.joins.plan_joins`.
 
@@ -83,6 +89,7 @@ def join_plan(
         keys: the key pairs to choose from, in place of inferred ones; given as text, ``"a.x = b.y"``, they are certain.
         similarity: likeness in meaning of two names, in [0, 1].
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one.
+        min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
 
     Raises:
         InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or an
@@ -90,7 +97,7 @@ def join_plan(
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _plan(GivenFrames.of(frames), on, keys, similarity, stack)
+    return _plan(GivenFrames.of(frames), on, keys, similarity, stack, min_chance)
 
 
 def _plan(
@@ -99,6 +106,7 @@ def _plan(
     keys: Sequence[str | KeyPair] | None,
     similarity: Similarity | None,
     stack: bool,
+    min_chance: float,
 ) -> JoinPlan:
     tables = [NamedTable.of(given.corpus.profile(id)) for id in given.ids]
     pairs = [] if on is None else keys_on(on, tables)
@@ -113,6 +121,7 @@ def _plan(
         keys=None if keys is None else _read(keys, tables),
         similarity=similarity,
         stack_unions=stack_unions,
+        min_chance=min_chance,
     )
 
 
@@ -131,6 +140,7 @@ def merge(
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
     on_ambiguous: Reaction = "warn",
+    min_chance: float = MIN_CHANCE,
     columns: Sequence[str] | None = None,
     where: Where | None = None,
     limit: int | None = None,
@@ -161,6 +171,7 @@ def merge(
         on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
         on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
         on_ambiguous: what to do if other plans are equally likely.
+        min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
         columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
         where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
             function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
@@ -183,7 +194,7 @@ def merge(
         raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
     given = GivenFrames.of(frames)
     if plan is None:
-        plan = _plan(given, on, None, None, stack is not False)
+        plan = _plan(given, on, None, None, stack is not False, min_chance)
         if stack is None:
             say_stacked(plan, on)
     frame, report = run_plan(

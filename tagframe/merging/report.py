@@ -233,7 +233,7 @@ class MergeReport(Public):
         return [
             *(f"{stack} is the stack of {' and '.join(parts)}." for stack, parts in self.stacks),
             *map(sentence_of, self._made_of_tables),
-            *(f"{table} is left out: probably not needed, and would only repeat rows." for table in self.plan.left_out),
+            *(f"{table} is left out: {self.plan.why_left_out(table)}." for table in self.plan.left_out),
         ]
 
     @property

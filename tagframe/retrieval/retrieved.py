@@ -15,8 +15,10 @@ from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.statements import Statement
 from tagframe.display import Public
+from tagframe.embed import get_embedder
+from tagframe.embed.local import LocalEmbedder
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
+from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
 from tagframe.merging.advice import say_stacked
@@ -28,6 +30,16 @@ from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
+
+
+def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Cosines of words; zeros if the embedder does not run in this process, because a plan costs nothing."""
+    embedder = get_embedder()
+    if not isinstance(embedder, LocalEmbedder):
+        return [[0.0] * len(others)] * len(words)
+    vectors = embedder.encode([*words, *others])
+    cosines: list[list[float]] = (vectors[: len(words)] @ vectors[len(words) :].T).tolist()
+    return cosines
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,13 @@ class RetrievedTables(Public):
     def _plan_then(self) -> JoinPlan:
         return self._planned()
 
-    def _planned(self, on: On | None = None, stack: bool = True, needed: Collection[str] = ()) -> JoinPlan:
+    def _planned(
+        self,
+        on: On | None = None,
+        stack: bool = True,
+        needed: Collection[str] = (),
+        min_chance: float = MIN_CHANCE,
+    ) -> JoinPlan:
         words = [word.text for word in words_in(self.question)]
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
@@ -158,7 +176,7 @@ class RetrievedTables(Public):
             members,
             anchor=self.anchor,
             given=[] if on is None else keys_on(on, [NamedTable.of(self.corpus.profile(id)) for id in members]),
-            hints=lambda keys: role_hints(keys, words),
+            hints=lambda keys: role_hints(keys, words, _likeness),
             bridges=tables_around(self.corpus, members),
             stack_unions=stack,
             doubtful=[
@@ -167,6 +185,7 @@ class RetrievedTables(Public):
                 if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
                 for id in hit.parts or (hit.id,)
             ],
+            min_chance=min_chance,
         )
 
     @property
@@ -214,6 +233,7 @@ class RetrievedTables(Public):
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
         on_ambiguous: Reaction = "warn",
+        min_chance: float = MIN_CHANCE,
         columns: Sequence[str] | None = None,
         where: Where | None = None,
         limit: int | None = None,
@@ -227,6 +247,7 @@ class RetrievedTables(Public):
                 :func:`tagframe.merge`.
             stack: whether tables of one shape, such as ``sales_2023`` and ``sales_2024``, are joined as one. If None,
                 they are; a warning follows if the anchor is one of them, or ``on`` names one.
+            min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
             how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed.
 
@@ -240,8 +261,8 @@ class RetrievedTables(Public):
         if plan is not None and on is not None:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
         if plan is None:
-            is_plain = on is None and stack is not False and not aggregate
-            plan = self._plan_then if is_plain else self._planned(on, stack is not False, aggregate or ())
+            is_plain = on is None and stack is not False and not aggregate and min_chance == MIN_CHANCE
+            plan = self._plan_then if is_plain else self._planned(on, stack is not False, aggregate or (), min_chance)
             if stack is None:
                 say_stacked(plan, on)
         frame, report = run_plan(

@@ -1,18 +1,40 @@
 """Which of two keys to one table is meant: home or away team, winner or loser.
 
-The columns of such keys differ by a role word. If a question uses one of these words, its key is preferred.
+The columns of such keys differ by a role word. If a question uses one of these words, in any form, its key is meant.
+Likeness in meaning only says which key comes first, because lender is like borrower, too: the choice is still said.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
+from tagframe.keys.column_names import KEY_WORDS, singular
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
 
 HINT = 3.0
 """A role word adds this to the log odds of its key."""
+LIKELIER = 0.04
+"""A word that is only like a role's adds this: its key comes first, and the others stay equally likely."""
+_ALIKE = 0.4
+"""Words that are less alike in meaning have nothing to do with each other."""
+_LIKER = 0.1
+"""A word means one of two roles if it is liker to it by this much."""
+
+Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
+"""The likeness in meaning of each of some words with each of others, in [-1, 1]."""
+
+_PREPOSITIONS = frozenset("from to into out in".split())
+_EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase".split())
+"""Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
+_NO_ROLE = KEY_WORDS | {"by", "of", "the"}
+_INFLECTED = frozenset(
+    ("", *"a as d e ed en er ern ers es et in ing innen ion ions ly n o or ors os r rs s t te ten".split())
+)
+"""Endings of words in English, German and Spanish."""
 
 _SAME_ROLE = tuple(
     frozenset(group.split())
@@ -58,12 +80,104 @@ def _meanings(word: str) -> frozenset[str]:
     return frozenset({stem}).union(*(group for group in _ROLE_STEMS if stem in group))
 
 
-def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, float]:
+@lru_cache(maxsize=65536)
+def _plain(word: str) -> str:
+    """A word without accents, however an umlaut is written.
+
+    >>> _plain("Empfänger") == _plain("empfaenger"), _plain("código")
+    (True, 'codigo')
+    """
+    bare = "".join(c for c in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(c))
+    return bare.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+
+
+def _common(one: str, other: str) -> int:
+    """The number of letters that two words begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+
+
+def _is_form_of(word: str, role: str) -> bool:
+    """Whether a word of a question is the role's word in another form, or a compound that begins with it.
+
+    >>> _is_form_of("referring", "referred"), _is_form_of("compradores", "comprador"), _is_form_of("winter", "winner")
+    (True, True, False)
+    """
+    if word == role or (len(role) > 5 and word.startswith(role)):
+        return True
+    common = _common(word, role)
+    ends = word[common:], role[common:]
+    return common >= (6 if "t" in ends else 4) and {*ends} <= _INFLECTED
+
+
+def _roles(group: Sequence[KeyPair]) -> dict[KeyPair, frozenset[str]]:
+    """The words in which the referencing columns of a group of keys differ."""
+    names = {key: frozenset(word for column in key.left_columns for word in words_of(column)) for key in group}
+    common = frozenset.intersection(*names.values())
+    return {key: name - common - _NO_ROLE for key, name in names.items()}
+
+
+def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
+    """The parts before the ends that one-word roles have in common: "liefer" of "lieferadresse"."""
+    found: dict[KeyPair, set[str]] = defaultdict(set)
+    words = {(key, _plain(word)) for key, role in roles.items() for word in role}
+    for key, word in words:
+        for other_key, other in words:
+            shared = _common(word[::-1], other[::-1])
+            if key != other_key and shared >= 4 and len(word) - shared >= 4:
+                found[key].add(word[:-shared])
+    return found
+
+
+def _spoken(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], things: frozenset[str]) -> set[KeyPair]:
+    """The keys whose role is named by a word of the question, in any form."""
+    said = {_plain(word) for word in used} | {_plain(singular(word)) for word in used}
+    their_stems = {_stem(thing) for thing in things}
+
+    def names(key: KeyPair, word: str) -> bool:
+        # "liked" is no role in a table of likes: every question about the table uses the word. A reviewer is one.
+        if _stem(word) in their_stems:
+            return word not in things and not word.endswith("ed") and _plain(word) in said
+        return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in said)
+
+    spoken = {key for key, role in roles.items() if any(names(key, word) for word in role)}
+    if not spoken:
+        parts = _parts(roles)
+        bare = said | {word.removeprefix("ge") for word in said}
+        spoken = {key for key, found in parts.items() if any(word.startswith(tuple(found)) for word in bare)}
+    return spoken
+
+
+def _meant(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], things: frozenset[str]) -> set[KeyPair]:
+    """The keys whose role means the same as a word of the question."""
+    stems = {_stem(thing) for thing in things}
+    said = {_stem(word) for word in used}
+    return {
+        key for key, role in roles.items() if any(_meanings(word) & said for word in role if _stem(word) not in stems)
+    }
+
+
+def _alike(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], likeness: Likeness) -> set[KeyPair]:
+    """The key whose role is the most alike in meaning to a word of the question, if one is."""
+    said = sorted({word for word in used if len(word) > 2})
+    named = {key: " ".join(sorted(role)) for key, role in roles.items() if role}
+    if not said or len(named) < 2:
+        return set()
+    found: list[tuple[float, float, KeyPair]] = []
+    for row in likeness(said, [*named.values()]):
+        ranked = sorted(zip(row, named, strict=True), key=lambda pair: -pair[0])
+        found.append((ranked[0][0] - ranked[1][0], ranked[0][0], ranked[0][1]))
+    clear = [(lead, key) for lead, best, key in found if lead >= _LIKER and best >= _ALIKE]
+    return {max(clear, key=lambda pair: pair[0])[1]} if clear else set()
+
+
+def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness | None = None) -> dict[KeyPair, float]:
     """Evidence from words (of a question, a caption, a column name) for one of several keys to the same column.
 
     Args:
-        keys: key pairs; only those that share both tables and the referenced column are compared with each other.
+        keys: key pairs; only those that share both tables are compared with each other.
         words: lower or upper case, in any order.
+        likeness: of words in meaning; it is asked only if no word decides.
 
     Returns:
         Log odds for the keys that the words support, for ``plan_joins(…, role_hints=…)``.
@@ -72,21 +186,23 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, f
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
     {'g.match.away_team_id': 3.0}
     """
-    used = {_stem(piece) for word in words for piece in words_of(word)}
+    used = {piece for word in words for piece in (*words_of(word), word.casefold())}
     groups: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.tables].append(key)
     hints: dict[KeyPair, float] = {}
     for both, group in groups.items():
-        # "liked" is no role in a table of likes: every question about the table uses the word.
-        things = {_stem(word) for table in both for word in words_of(table.partition(".")[2])}
-        names = {key: frozenset(word for column in key.left_columns for word in words_of(column)) for key in group}
-        common = frozenset.intersection(*names.values())
-        spoken = {
-            key
-            for key, name in names.items()
-            if any(_meanings(word) & used for word in name - common if _stem(word) not in things)
-        }
-        if len(spoken) < len(group):
-            hints.update({key: HINT for key in group if key in spoken})
+        if len(group) < 2:
+            continue
+        things = frozenset(word for table in both for word in words_of(table.partition(".")[2]))
+        roles = _roles(group)
+        hint = HINT
+        found = _spoken(roles, used - _PREPOSITIONS, things) or _meant(roles, used - _EVERYDAY, things)
+        if not found:
+            hint = LIKELIER
+            found = _spoken(roles, used, things) | _meant(roles, used, things)
+        if not found and likeness is not None:
+            found = _alike(roles, used - things, likeness)
+        if len(found) < len(group):
+            hints.update(dict.fromkeys(found, hint))
     return hints

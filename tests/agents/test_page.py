@@ -97,7 +97,7 @@ def test_strangers_are_refused(shop: Path):
     assert served.ask("keys", origin=f"http://127.0.0.1:{port}")[0] == 200
     assert served.ask("tables", b"")[0] == 405
     assert served.token not in served.ask("")[2]
-    assert repr(tf.open_corpus(shop).keys) == "no declared keys of this corpus"
+    assert repr(tf.open_corpus(shop).keys).startswith("no declared keys of this corpus")
 
 
 def test_keys_are_told_to_the_corpus(shop: Path):

@@ -55,7 +55,7 @@ def test_what_is_forbidden_is_no_key(shop):
     corpus.keys.forbid("orders.customer_id = customers.customer_id")
     corpus.keys.forget("customers.customer_id = orders.customer_id")
     assert len(pairs(corpus)) == 1
-    assert repr(corpus.keys) == "no declared keys of this corpus"
+    assert repr(corpus.keys).startswith("no declared keys of this corpus")
 
 
 def test_a_declared_key_can_be_forbidden(sqlite_file):
@@ -98,7 +98,7 @@ def test_a_key_that_cannot_be_read(shop, text, error, message):
     corpus = tf.open_corpus(shop)
     with pytest.raises(error, match=message):
         corpus.keys.add(text)
-    assert repr(corpus.keys) == "no declared keys of this corpus"
+    assert repr(corpus.keys).startswith("no declared keys of this corpus")
 
 
 def test_names_with_dots_and_other_case():

@@ -161,7 +161,7 @@ def test_days_in_two_formats_are_named_first_and_why_they_do_not_match():
     weather = D({"day": ["2024-01-01", "2024-01-02", "2024-01-03"], "temp": [3, 5, 7]})
     visits = D({"visit": range(6), "day": ["01/01/2024", "02/01/2024", "03/01/2024"] * 2})
     with pytest.raises(
-        tf.errors.NotConnected, match=r"Nearest: visits\.day = weather\.day \(0\.00, .*'01/01/2024' and"
+        tf.errors.NotConnected, match=r"Nearest: visits\.day = weather\.day \(chance 0%, .*'01/01/2024' and"
     ):
         tf.merge({"visits": visits, "weather": weather})
 

@@ -1,0 +1,32 @@
+"""``corpus.keys`` shows the keys between the tables, with their chance and why."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+import tagframe as tf
+
+D = pd.DataFrame
+
+
+def test_corpus_keys_shows_inferred_and_declared_keys_with_chance_and_reason():
+    corpus = tf.open_corpus(
+        {
+            "loans": D({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]}),
+            "clients": D({"client_id": [10, 20, 30], "branch": [5, 6, 5]}),
+            "offices": D({"office_no": [5, 6, 7], "city": ["Porto", "Faro", "Braga"]}),
+        }
+    )
+    corpus.keys.add("clients.branch = offices.office_no")
+    shown = corpus.keys.frame()
+    assert shown.columns.tolist() == ["key", "chance", "origin", "reason"]
+    origins = dict(zip(shown["key"], shown["origin"], strict=True))
+    assert origins["frames.loans.client_id = frames.clients.client_id"] == "inferred"
+    assert origins["frames.clients.branch = frames.offices.office_no"] == "given"
+    assert "frames.loans.client_id = frames.clients.client_id (0.9" in repr(corpus.keys)
+    assert "frames.loans.client_id" in corpus.keys._repr_html_()
+    assert len(tf.infer_keys(corpus)) == len(shown)
+
+
+def test_a_corpus_without_keys_says_so():
+    assert repr(tf.open_corpus({"a": D({"x": [1.5]})}).keys) == "no declared keys of this corpus"
