@@ -133,7 +133,11 @@ class UnreadableTableWarning(UserWarning):
     """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
 
 
-class NumbersAsTextWarning(UserWarning):
+class ColumnFormatWarning(UserWarning):
+    """Numbers or dates of a CSV file have a format of their own; it says how they are read. ``csv=`` gives another."""
+
+
+class NumbersAsTextWarning(ColumnFormatWarning):
     """Numbers of a CSV file are read as text, because their format is not known; ``csv=`` gives it."""
 
 
