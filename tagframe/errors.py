@@ -145,6 +145,10 @@ class CatalogueWarning(UserWarning):
     """A catalogue could not be read or written; its content is in memory only."""
 
 
+class CopiedDataWarning(CatalogueWarning):
+    """The data is a copy of other data: columns hidden there are hidden here, other facts told there are offered."""
+
+
 class HiddenColumnGoneWarning(UserWarning):
     """A column that was hidden is not in its table any more: it may be there under another name."""
 
