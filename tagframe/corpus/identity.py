@@ -73,8 +73,8 @@ class TableIdentity:
 
 def _kind(source: str) -> str:
     """The format of a file, or the kind of a server."""
-    suffix = PurePosixPath(source).suffix.lower()
-    return next((suffixes[0] for suffixes in ENGINES if suffix in suffixes), suffix or source)
+    name = PurePosixPath(source).name.lower()
+    return next((s[0] for s in ENGINES if name.endswith(s)), PurePosixPath(name).suffix or source)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,9 @@ _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
 _TEXT = pd.Series(["text"]).dtype
 
 
-class _File(RowsOnly):
+class FileEngine(RowsOnly):
+    """A file whose tables are read whole."""
+
     path: Path
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -78,7 +80,7 @@ class _File(RowsOnly):
 
 
 @dataclass(frozen=True)
-class CSVEngine(_File):
+class CSVEngine(FileEngine):
     """A delimited text file: the table is named after the file.
 
     The encoding is UTF-8 (with a byte order mark or without), UTF-16 with one, else Windows-1252. The delimiter is a
@@ -500,7 +502,7 @@ _COMMENTS = (b"comment", b"doc", b"description")
 
 
 @dataclass(frozen=True)
-class ParquetEngine(_File):
+class ParquetEngine(FileEngine):
     """A Parquet file: the table is named after the file.
 
     Columns are read as pandas reads them, except that integers beside nulls are ``Int64`` (or ``UInt64``), never
@@ -667,7 +669,7 @@ def from_arrow(table: Any) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class WorkbookEngine(_File):
+class WorkbookEngine(FileEngine):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
     A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
@@ -701,3 +703,33 @@ class WorkbookEngine(_File):
 
     def _sheet(self, name: str) -> pd.DataFrame:
         return sheet_frame(workbook_rows(self.path, name)[name])
+
+
+@dataclass(frozen=True)
+class UnreadEngine(FileEngine):
+    """A file with a table that is not read here: it is named, with what reads it.
+
+    Attributes:
+        path: the file.
+        way: how to open it.
+    """
+
+    path: Path
+    way: str = ""
+    kind: str = "unread"
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """None: it is not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+
+    def shapes(self) -> list[TableShape]:
+        """None: they are not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """None: they are not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """None: they are not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
