@@ -68,7 +68,8 @@ def open_corpus(
 
     Args:
         source: a SQLite file (a database named after it); a folder of SQLite, CSV, JSON, Parquet, Feather, Excel and
-            DuckDB files (a subfolder is a database, and so is a workbook, whose sheets are its tables); one such file; a pattern such as
+            DuckDB files (a subfolder is a database, and so is a workbook, whose sheets are its tables); one such file;
+            a pattern such as
             ``"sales/*.parquet"``, whose files are one table; a catalogue written by :meth:`Corpus.save` or ``tagframe
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read

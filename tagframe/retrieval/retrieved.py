@@ -18,7 +18,7 @@ from tagframe.display import Public
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
-from tagframe.merging import Reaction, Where, run_plan
+from tagframe.merging import Reaction, Validate, Where, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.retrieval.families import shared_name
@@ -218,6 +218,8 @@ class RetrievedTables(Public):
         where: Where | None = None,
         limit: int | None = None,
         aggregate: Aggregate | None = None,
+        distinct: bool = False,
+        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -227,7 +229,7 @@ class RetrievedTables(Public):
                 :func:`tagframe.merge`.
             stack: whether tables of one shape, such as ``sales_2023`` and ``sales_2024``, are joined as one. If None,
                 they are; a warning follows if the anchor is one of them, or ``on`` names one.
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed.
 
         Raises:
@@ -255,6 +257,8 @@ class RetrievedTables(Public):
             where=where,
             limit=limit,
             aggregate=aggregate,
+            distinct=distinct,
+            validate=validate,
         )
         results.remember(frame, merge_report=report)
         return frame
