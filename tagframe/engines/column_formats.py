@@ -26,6 +26,8 @@ _CELL = re.compile(
 _CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
+_WHOLE_DIGITS, _DIGITS = 18, 15
+"""Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
 _POINT_UNITS = ("$", "£")
 """Their numbers have decimal points."""
@@ -147,6 +149,7 @@ class Column:
         self.fractions: set[tuple[str, str]] = set()
         self.marked: set[str] = set()
         self.dots_group = True
+        self.digits = 0
         self.is_date = True
         self.orders: set[Order] = {"day first", "month first"}
         self.year_last = False
@@ -177,6 +180,7 @@ class Column:
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
             self.units.add("")
             self.groups.add(0)
+            self.digits = max(self.digits, len(text))
             return
         cell = _CELL.fullmatch(text)
         if cell is None and is_plain:  # an exponent
@@ -189,6 +193,7 @@ class Column:
             self.is_number = False
             return
         body = cell["body"]
+        self.digits = max(self.digits, sum(map(str.isdigit, body)))
         self.units.add(_unit(cell))
         fitting = {one: found for one, form in _FORMATS.items() if (found := form.fullmatch(body)) is not None}
         if not fitting:  # "1.2.3"
@@ -229,7 +234,7 @@ class Column:
         if told is not None and (fits := self._fits(told)) is not None:
             if self.plain and (told[1] != "." or "." not in self.marked):
                 return None
-            return NumberFormat(told[0], told[1], unit, whole=not fits)
+            return self._exact(NumberFormat(told[0], told[1], unit, whole=not fits))
         if self.plain:
             return None
         formats = [one for one in self.formats if self._is_told_by_groups(one)]
@@ -242,7 +247,12 @@ class Column:
             if not formats:
                 return "commas or points in them are decimal marks, or stand between thousands"
         best = next((one for one in formats if not one[1]), formats[0])
-        return NumberFormat(best[0], best[1], unit, whole=best not in self.fractions)
+        return self._exact(NumberFormat(best[0], best[1], unit, whole=best not in self.fractions))
+
+    def _exact(self, found: NumberFormat) -> NumberFormat | str:
+        """The format, or that numbers have more digits than integers or floats of 64 bits hold."""
+        most = _WHOLE_DIGITS if found.whole else _DIGITS
+        return found if self.digits <= most else f"some have {self.digits} digits, and a number here has {most} at most"
 
     def _fits(self, told: tuple[str, str]) -> bool | None:
         """Whether numbers have fractions in the format that was given; None if they do not have this format."""

@@ -251,6 +251,7 @@ class CSVEngine(FileEngine):
 
     def _say_formats(self) -> None:
         """Say which columns are numbers in a format that was not given, and which are not as they look."""
+        self._say_header()
         formats, told = self.formats, self._told
         given = [f"{name}={told[name]!r}" for name in _SEPARATORS if name in told]
         asked = told.get("decimal") or ("," if told.get("thousands") == "." else "."), told.get("thousands") or ""
@@ -295,6 +296,17 @@ class CSVEngine(FileEngine):
             warn(f"{self.path}: column {name!r} has dates {found}", ColumnFormatWarning)
         if formats.not_dates:
             warn(f"{self.path}: not all cells of {_listed(formats.not_dates)} are dates: text", ColumnFormatWarning)
+
+    def _say_header(self) -> None:
+        """Say that the first row probably does not name the columns: it has a title, and names are further below."""
+        names = self.shapes()[0].columns
+        unnamed = sum(name.startswith("Unnamed: ") for name in names)
+        if unnamed and unnamed >= len(names) / 2:
+            warn(
+                f"{self.path}: the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in "
+                f"a row below, csv={{{self.path.name!r}: {{'skiprows': 2}}}} leaves out two rows before it",
+                ColumnFormatWarning,
+            )
 
     def _may_be_written(self, delimiter: str, encoding: str) -> bool:
         """Whether any number may have a format of its own: as for :meth:`_may_be_padded`."""

@@ -247,7 +247,8 @@ def _check(
 ) -> None:
     if how == "cross":
         raise InvalidArgument(
-            "how='cross' pairs all rows, without any key: that is pandas.merge(left, right, how='cross') of two frames"
+            "how must be one of 'inner', 'left', 'right', 'outer'; got 'cross', which pairs all rows without any key: "
+            "that is pandas.merge(left, right, how='cross') of two frames"
         )
     for name, value, choices in (
         ("how", how, ("inner", "left", "right", "outer")),

@@ -75,6 +75,8 @@ def test_a_column_of_one_format_is_numbers(tmp_path, cells, numbers):
         (["1.2.3", "1.10.0"], False),
         (["007,5", "008,5"], False),
         (["x", "y"], False),
+        (["12.345.678.901.234.567.890", "1"], True),
+        (["9.007.199.254.740.993,25", "1,5"], True),
     ],
 )
 def test_other_columns_stay_text_and_are_named_where_they_look_like_numbers(tmp_path, cells, is_said):
@@ -130,6 +132,14 @@ def test_options_by_file(tmp_path):
         tf.open_corpus(folder, csv={"fr_*": {"decimal": ","}})
     with pytest.raises(InvalidArgument, match="did you mean 'decimal'"):
         tf.open_corpus(folder, csv={"de_*": {"decimel": ","}})
+
+
+def test_a_title_above_the_header_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("Report 2024;;\n;;\nid;amount;day\n1;1.234,50;x\n")
+    assert [re.search("names 1 of 3 columns.*'skiprows': 2", one) is not None for one in said_of(tmp_path)[1]] == [True]
+    corpus, said = said_of(tmp_path, csv={"t.csv": {"skiprows": 2}})
+    assert corpus["t"].to_dict("list") == {"id": [1], "amount": [1234.5], "day": ["x"]}
+    assert len(said) == 1
 
 
 def test_mixed_days_and_months_are_named_by_file_and_column(tmp_path):
