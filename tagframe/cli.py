@@ -244,7 +244,9 @@ def retrieve(
 @_corpus
 @click.argument("tables", nargs=-1, required=True)
 @click.option("--on", multiple=True, help='How they join: "loan.account_id = account.id" (repeatable).')
-@click.option("--how", type=click.Choice(["inner", "left", "outer"]), default="inner", help="The kind of every join.")
+@click.option(
+    "--how", type=click.Choice(["inner", "left", "right", "outer"]), default="inner", help="The kind of every join."
+)
 @click.option("--column", "columns", multiple=True, help="A column of the result (repeatable) [default: all].")
 @click.option("--where", help="Keep only matching rows, such as \"amount > 100 and city == 'Brno'\".")
 @click.option("--limit", type=click.IntRange(min=0), help="The largest number of rows.")

@@ -133,12 +133,20 @@ class UnreadableTableWarning(UserWarning):
     """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
 
 
-class NumbersAsTextWarning(UserWarning):
+class ColumnFormatWarning(UserWarning):
+    """Numbers or dates of a CSV file have a format of their own; it says how they are read. ``csv=`` gives another."""
+
+
+class NumbersAsTextWarning(ColumnFormatWarning):
     """Numbers of a CSV file are read as text, because their format is not known; ``csv=`` gives it."""
 
 
 class CatalogueWarning(UserWarning):
     """A catalogue could not be read or written; its content is in memory only."""
+
+
+class CopiedDataWarning(CatalogueWarning):
+    """The data is a copy of other data: columns hidden there are hidden here, other facts told there are offered."""
 
 
 class HiddenColumnGoneWarning(UserWarning):
@@ -201,6 +209,10 @@ class FanOut(JoinError, ValueError):
     def __init__(self, message: str, rows: pd.DataFrame) -> None:
         super().__init__(message)
         self.rows = rows
+
+
+class KeysRepeat(JoinError, ValueError):
+    """Keys repeat on a side of a merge where ``validate=`` says that they do not."""
 
 
 class RowsLost(JoinError, ValueError):

@@ -111,5 +111,5 @@ def test_a_warning_points_at_the_callers_line(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tf.open_corpus(tmp_path, progress=False)
-    assert {type(one.message).__name__ for one in caught} == {"NumbersAsTextWarning", "UnreadableTableWarning"}
+    assert {type(one.message).__name__ for one in caught} == {"ColumnFormatWarning", "UnreadableTableWarning"}
     assert {one.filename for one in caught} == {__file__}

@@ -233,8 +233,7 @@ def test_merge_writes_no_other_kind_of_file():
 def test_csv_files_are_read_as_told(tmp_path):
     (tmp_path / "p.csv").write_text("a;b\n1,5;x\n2,25;y\n")
     said = CliRunner().invoke(main, ["tables", str(tmp_path)]).stderr
-    assert "Warning: the numbers of column 'a'" in said
-    assert "--csv decimal=," in said
+    assert "these columns of text are read as numbers: 'a' (decimal commas)" in said
     assert ".py" not in said, "a warning of the shell has no line of Python"
     assert "1.5" in run("merge", "--csv", "decimal=,", tmp_path, "p")
     assert "NAME=VALUE" in run("tables", "--csv", "decimal", tmp_path, status=2)

@@ -14,6 +14,7 @@ from tagframe.joins.steps import How
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
 from tagframe.merging.given_frames import Frames
+from tagframe.merging.run import Validate
 from tagframe.merging.run import Where
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
@@ -493,7 +494,8 @@ class OperatorMethods:
         self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool | None = None,
         how: How = 'inner', on_fanout: Reaction = 'raise', on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn',
         min_chance: float = 0.02, columns: Sequence[str] | None = None, where: Where | None = None,
-        limit: int | None = None, aggregate: Aggregate | None = None
+        limit: int | None = None, aggregate: Aggregate | None = None, distinct: bool = False,
+        validate: Validate | None = None
     ) -> pd.DataFrame:
         """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -516,7 +518,8 @@ class OperatorMethods:
             stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
                 report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
                 ``on`` names one.
-            how: the kind of every join. "left" keeps the rows of the first frame.
+            how: the kind of every join. "left" keeps the rows of the first frame, "right" those of the others; rows without
+                a partner come last.
             on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
             on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
             on_ambiguous: what to do if other plans are equally likely.
@@ -526,7 +529,11 @@ class OperatorMethods:
                 function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
             limit: the largest number of rows.
             aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
-                {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count" or "nunique".
+                {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count", "nunique" or "first"; or
+                {"customers": "first"}, for the first row of each key.
+            distinct: whether rows that are exact copies of others count once, in all frames but the first.
+            validate: what to check of keys, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
+                ("1:m") or "many_to_one" ("m:1"), for every step; null keys may repeat.
 
         Returns:
             A frame with a fresh index; columns with the same name get their table's name in front.
@@ -536,6 +543,7 @@ class OperatorMethods:
                 argument that is not understood.
             TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
             NotConnected: no key pairs connect the frames.
+            KeysRepeat: keys repeat, against ``validate``.
             FanOut: a step would repeat rows of the first frame.
             RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
         """

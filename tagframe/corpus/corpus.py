@@ -227,6 +227,16 @@ class Corpus(Shown):
         shown: dict[FactKey, None] = {("hidden", of): None for of in [(table, name), *same]}
         self._knowledge.tell_facts(lambda told: told.with_values(shown))
 
+    def adopt(self) -> int:
+        """Take what was told about the data that this is a copy of: its descriptions, keys and learned queries.
+
+        Columns hidden there are hidden here anyway. Nothing is written there, and later facts there are not taken.
+
+        Returns:
+            The number of facts taken; 0 if this is no copy of data about which something was told.
+        """
+        return self._knowledge.adopt()
+
     @property
     def hidden(self) -> pd.DataFrame:
         """The hidden columns of these tables: a row for each.

@@ -145,6 +145,8 @@ def _warn(error: Exception) -> None:
 
 def _engine(file: Path, csv: str) -> Engine | None:
     """The engine that reads the file; None for files without tables, such as a catalogue saved among them."""
+    if file.parent.name == "_delta_log":  # of a table that DuckDB would read
+        return None
     engine = engine_of(file, csv=csv)
     is_ours = engine is not None and engine.kind == "sqlite" and file.is_file() and is_catalogue(file)
     return None if is_ours else engine

@@ -1,17 +1,18 @@
-"""The identity of a table, wherever it is: facts told about it also hold for its copies."""
+"""The identity of a table, wherever it is: columns hidden in it are hidden in its copies; other facts are offered."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.told import Knowledge, plain_name
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told_facts import KINDS, Told
 from tagframe.engines.registry import ENGINES
 
 _SHOWN = 64
@@ -72,8 +73,8 @@ class TableIdentity:
 
 def _kind(source: str) -> str:
     """The format of a file, or the kind of a server."""
-    suffix = PurePosixPath(source).suffix.lower()
-    return next((suffixes[0] for suffixes in ENGINES if suffix in suffixes), suffix or source)
+    name = PurePosixPath(source).name.lower()
+    return next((s[0] for s in ENGINES if name.endswith(s)), PurePosixPath(name).suffix or source)
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,39 @@ class OpenedTable:
     table: str
     sha256: str = ""
     alone: bool = False
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The facts of another source that are about the same data.
+
+    Attributes:
+        same: of files that were moved here, or that both sources have.
+        copied: hidden columns of files whose copies are here.
+        similar: hidden columns of files whose changed copies are probably here.
+        offered: other facts of these files; they hold here only if the user takes them.
+    """
+
+    same: Told
+    copied: Told
+    similar: Told
+    offered: Told
+
+
+def _file_of(place: str, source: str) -> Path | None:
+    """The file of a table, by the place of its source; None for a server."""
+    if "://" in place:
+        return None
+    path = Path(place)
+    return path / source if path.is_dir() and not source.endswith("/") else path
+
+
+def _is_older(ours: Path | None, theirs: Path | None) -> bool:
+    """Whether a file was there before another one: a copy has the times of its original, except that of its making."""
+    try:
+        return ours is not None and theirs is not None and ours.stat().st_ctime_ns < theirs.stat().st_ctime_ns
+    except OSError:
+        return False
 
 
 class Tables:
@@ -148,21 +182,44 @@ class Tables:
         standing = told.standing()
         return standing.translated(moved).merged(standing.translated(called, ["hidden"]))
 
-    def told_elsewhere(self, told: Told, identities: Mapping[str, TableIdentity]) -> tuple[Told, Told]:
-        """The facts of tables that are copies from another source, and the hidden columns of likely changed copies.
+    def told_elsewhere(
+        self, told: Told, identities: Mapping[str, TableIdentity], there: str, here: str, *, may_be_ours: bool = True
+    ) -> Elsewhere:
+        """The facts of another source that are about the same data.
+
+        Facts of a file that was moved here, or that is opened as part of two sources, hold here. Of those of another
+        file with the same data only hiding does, and only if the file here is its copy: whichever is newer is the copy.
 
         Args:
             told: the facts of the other source.
             identities: of its tables.
+            there, here: the places of the two sources.
+            may_be_ours: whether a file there may be the one that was copied; otherwise those here were.
         """
-        copies = {id: self._copies(identity) for id, identity in identities.items()}
-        similar = {
-            id: [one for one in self._called(identity.name) if identity.is_similar(self.identity(one))]
-            for id, identity in identities.items()
-            if not copies[id]
-        }
+        same: dict[str, list[str]] = {}
+        copies: dict[str, list[str]] = {}
+        similar: dict[str, list[str]] = {}
+        known: dict[str, list[str]] = {}
+        for id, identity in identities.items():
+            theirs, exact = _file_of(there, identity.source), self._copies(identity)
+            is_gone = theirs is not None and not os.path.lexists(theirs)
+            likely = [] if exact else [o for o in self._called(identity.name) if identity.is_similar(self.identity(o))]
+            for found in [*exact, *likely]:
+                ours = _file_of(here, self._tables[found].source)
+                is_one = ours is not None and theirs is not None and ours.resolve() == theirs.resolve()
+                if exact and (is_gone or is_one):
+                    same.setdefault(id, []).append(found)
+                elif is_gone or (may_be_ours and not _is_older(ours, theirs)):
+                    known.setdefault(id, []).append(found)
+                    (copies if exact else similar).setdefault(id, []).append(found)
         standing = told.standing()
-        return standing.translated(copies), standing.translated(similar, ["hidden"])
+        offered = standing.translated(known, [kind for kind in KINDS if kind != "hidden"])
+        return Elsewhere(
+            standing.translated(same),
+            standing.translated(copies, ["hidden"]),
+            standing.translated(similar, ["hidden"]),
+            offered,
+        )
 
     def _called(self, name: str) -> list[str]:
         return self._by_name.get(name.casefold(), [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, repeat
@@ -14,7 +14,7 @@ from tagframe.corpus.estimates import estimated_profile, of_source
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.engines.base import TableShape, TableStatistics
-from tagframe.errors import BROKEN, TagframeError, UnreadableTable
+from tagframe.errors import BROKEN, ColumnFormatWarning, TagframeError, UnreadableTable, warn
 from tagframe.progress import shown
 
 
@@ -87,7 +87,34 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
     finally:
         kept.flush()  # if a server goes away, nothing is lost
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
+    _say_date_orders(files, {file.key for file, _ in work})
     return result
+
+
+def _say_date_orders(files: Sequence[SourceFile], new: set[str]) -> None:
+    """Warn of files that disagree on what comes first in the dates of a column: the same text is another day there."""
+    seen = {file.key: file for file in files if file.key in new}
+    if not any(_date_orders(file) for file in seen.values()):
+        return
+    orders: dict[str, dict[str, list[str]]] = {}
+    for file in files:
+        for name, order in _date_orders(file).items():
+            orders.setdefault(name.casefold(), {}).setdefault(order, []).append(file.key)
+    for name, found in orders.items():
+        if len(found) > 1 and any(key in new for keys in found.values() for key in keys):
+            said = " and ".join(f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(found.items()))
+            warn(
+                f"dates of column {name!r} have {said}: the same text is another day there. "
+                "csv={'FILE': {'dayfirst': True}} reads those of a file as dates",
+                ColumnFormatWarning,
+            )
+
+
+def _date_orders(file: SourceFile) -> Mapping[str, str]:
+    try:
+        return file.engine.date_orders
+    except (OSError, UnreadableTable):
+        return {}
 
 
 def _unread(what: str, error: Exception) -> UnreadableTable:

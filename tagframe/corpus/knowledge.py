@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.computed_columns import Sources
-from tagframe.corpus.identity import OpenedTable, TableIdentity, Tables
+from tagframe.corpus.identity import Elsewhere, OpenedTable, TableIdentity, Tables
 from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
@@ -29,12 +29,14 @@ from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
 from tagframe.errors import (
     CatalogueWarning,
+    CopiedDataWarning,
     HiddenColumnGoneWarning,
     ServerGone,
     UnclearViewWarning,
     UnreadableCatalogue,
     UnreadableFacts,
     UnreadableTable,
+    counted,
     warn,
 )
 
@@ -51,24 +53,27 @@ class Kept:
         place: the opened source, for readers of the file.
         told: the facts.
         tables: the tables with facts, by their ids there.
+        copy_of: the sources of which this one is a copy.
     """
 
     place: str = ""
     told: Told = field(default_factory=Told)
     tables: Mapping[str, TableIdentity] = field(default_factory=dict)
+    copy_of: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """JSON that :meth:`from_bytes` reads."""
         tables = {id: identity.to_json() for id, identity in self.tables.items()}
         facts = ",\n".join(map(json.dumps, self.told.to_json()))  # a line each, for readers
-        return f'{{"place": {json.dumps(self.place)},\n"facts": [\n{facts}],\n"tables": {json.dumps(tables)}}}'.encode()
+        place = f'"place": {json.dumps(self.place)},\n"copy_of": {json.dumps(self.copy_of)}'
+        return f'{{{place},\n"facts": [\n{facts}],\n"tables": {json.dumps(tables)}}}'.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Kept:
         """Read what :meth:`to_bytes` wrote."""
         plain = json.loads(data)
         tables = {id: TableIdentity.from_json(one) for id, one in plain["tables"].items()}
-        return cls(plain["place"], Told.from_json(plain["facts"]), tables)
+        return cls(plain["place"], Told.from_json(plain["facts"]), tables, tuple(plain.get("copy_of", ())))
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,7 @@ class KnowledgeStore:
         self.sources = Sources()
         self._known: tuple[Told, Knowledge, list[tuple[str, str]]] | None = None
         self._said: set[str] = set()
+        self._copy_of: frozenset[str] = frozenset()
         self._mark: Mark | None = None
         self._lock = threading.RLock()
 
@@ -263,18 +269,60 @@ class KnowledgeStore:
             if self._file is None:
                 self._told = found
                 return
-            for other in self._file.others():
+            offered: list[tuple[str, Told]] = []
+            for other, elsewhere in self._elsewhere(here):
                 if _server(other.place) == _server(self._file.place) != "":  # another user of the same database
                     here_too = {id: [id] for id in other.told.tables()}
                     found = found.merged(other.told.standing().translated(here_too, ["hidden"]))
-                exact, similar = here.told_elsewhere(other.told, other.tables)
-                for table, column in sorted(similar.knowledge.withheld - found.merged(exact).knowledge.withheld):
-                    if ("hidden", (table, column)) not in found.facts:
-                        _say_similar(table, column, other.place)
-                found = found.merged(exact, similar)
+                found = found.merged(elsewhere.same)
+                for hidden, relation in ((elsewhere.copied, "is"), (elsewhere.similar, "looks like")):
+                    for table, column in sorted(hidden.knowledge.withheld - found.knowledge.withheld):
+                        if ("hidden", (table, column)) not in found.facts:
+                            _say_copied(table, column, other.place, relation)
+                found = found.merged(elsewhere.copied, elsewhere.similar)
+                if elsewhere.offered.facts:
+                    offered.append((other.place, elsewhere.offered))
+                if any(one.facts for one in (elsewhere.copied, elsewhere.similar, elsewhere.offered)):
+                    self._copy_of |= {other.place}
+            self._offer(offered, found)
             found = found.merged(self._called_otherwise(found))
-            if kept is None or found != self._told or self._identities(found, kept) != kept.tables:
+            is_known = kept is not None and self._copy_of <= {*kept.copy_of}
+            if kept is None or not is_known or found != self._told or self._identities(found, kept) != kept.tables:
                 self._write(lambda told: told.merged(found))
+
+    def _elsewhere(self, here: Tables) -> Iterator[tuple[Kept, Elsewhere]]:
+        """The facts of other sources, and those of them that are about the data here."""
+        assert self._file is not None
+        place = self._file.place
+        for other in self._file.others():
+            ours = place not in other.copy_of
+            yield other, here.told_elsewhere(other.told, other.tables, other.place, place, may_be_ours=ours)
+
+    def _offer(self, offered: Sequence[tuple[str, Told]], found: Told) -> None:
+        """Say what was told of the data that this is a copy of, unless something is told here already."""
+        if any(kind != "hidden" for kind, _ in found.facts):
+            return
+        for place, told in offered:
+            if place not in self._said:
+                self._said.add(place)
+                tables = sorted(told.tables())
+                warn(
+                    f"{', '.join(tables[:3])}{' and others' * (len(tables) > 3)}: a copy of data in {place}, where "
+                    f"{counted(len(told.facts), 'fact was', 'facts were')} told. corpus.adopt() takes what was told "
+                    "there; until then it does not hold here",
+                    CopiedDataWarning,
+                )
+
+    def adopt(self) -> int:
+        """Take the facts that were told about the data that this is a copy of; returns their number."""
+        with self._lock:
+            if self._file is None:
+                return 0
+            before = self.told
+            several = [one.offered for _, one in self._elsewhere(Tables(self._here, self.known))]
+            if any(one.facts for one in several):
+                self.tell_facts(lambda told: told.merged(*several))
+            return sum(before.facts.get(key) != fact for key, fact in self.told.facts.items())
 
     def _called_otherwise(self, told: Told) -> Told:
         """What is hidden by names that are written a little otherwise now; says which ones are not there any more."""
@@ -331,7 +379,8 @@ class KnowledgeStore:
             with self._file.file.locked():
                 kept = self._file.read()
                 told = self._bare(change(self._told.merged(kept.told) if kept else self._told))
-                self._file.write(Kept(self._file.place, told, self._identities(told, kept)))
+                copy_of = tuple(sorted({*self._copy_of, *(kept.copy_of if kept else ())}))
+                self._file.write(Kept(self._file.place, told, self._identities(told, kept), copy_of))
                 self._told, self._mark = told, self._file.file.mark()
         except OSError as error:
             self._told = self._bare(change(self._told))
@@ -416,6 +465,9 @@ class _Both(KnowledgeStore):
             if told.facts:
                 store.tell_facts(lambda known, told=told: known.merged(told))  # type: ignore[misc]
 
+    def adopt(self) -> int:
+        return self._first.adopt() + self._second.adopt()
+
     def kept(self) -> Kept:
         one, other = self._first.kept(), self._second.kept()
         return Kept("", self.told, {**other.tables, **one.tables})
@@ -427,11 +479,11 @@ def _server(source: str) -> str:
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else ""
 
 
-def _say_similar(table: str, column: str, other: str) -> None:
+def _say_copied(table: str, column: str, other: str, relation: str) -> None:
     warn(
-        f"{table}.{column} is hidden: the table looks like a copy of one in {other}, where the column was hidden; "
+        f"{table}.{column} is hidden: the table {relation} a copy of one in {other}, where the column was hidden; "
         f"corpus.show({f'{table}.{column}'!r}) shows it",
-        CatalogueWarning,
+        CopiedDataWarning,
     )
 
 
@@ -526,7 +578,9 @@ class CorpusKeys(Shown):
         rows = [(str(key), said, "") for keys, said in told for key in keys]
         found = self.frame()
         found = found[found["origin"] != "given"]
-        rows += [(row.key, row.origin, f"{row.chance:.2f}") for row in found.head(_LISTED).itertuples()]
+        listed = found.head(_LISTED)
+        chances = (f"{chance:.2f}" for chance in listed["chance"])
+        rows += zip(listed["key"].astype(str), listed["origin"].astype(str), chances, strict=True)
         return rows_html(
             "keys of this corpus" if rows else str(self),
             ["columns", "as", "chance"],

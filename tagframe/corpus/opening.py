@@ -31,7 +31,7 @@ from tagframe.corpus.told import Knowledge
 from tagframe.corpus.told_facts import MODELS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files import told_before, told_of_csv
+from tagframe.engines.files import CSVEngine, is_of, patterns_of, told_before, told_of_csv
 from tagframe.engines.frame_engine import frame_engines
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
@@ -67,8 +67,9 @@ def open_corpus(
     is not read again. Frames are profiled on each call.
 
     Args:
-        source: a SQLite file (a database named after it); a folder of SQLite, CSV, Parquet and Excel files (a subfolder
-            is a database, and so is a workbook, whose sheets are its tables); one such file; a pattern such as
+        source: a SQLite file (a database named after it); a folder of SQLite, CSV, JSON, Parquet, Feather, Excel and
+            DuckDB files (a subfolder is a database, and so is a workbook, whose sheets are its tables); one such file;
+            a pattern such as
             ``"sales/*.parquet"``, whose files are one table; a catalogue written by :meth:`Corpus.save` or ``tagframe
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read
@@ -83,7 +84,9 @@ def open_corpus(
             in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
             :mod:`tagframe.engines.duckdb.frame_scans` lists the differences.
         csv: options of :func:`pandas.read_csv` for CSV files, if their format cannot be detected, such as
-            ``{"decimal": ",", "dayfirst": True}``. A catalogue keeps them.
+            ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal": ","}, "*":
+            {}}``; the first pattern that fits counts. A column of numbers that does not have such a format as a whole
+            is read as it is, with a warning. A catalogue keeps the options.
         schemas: the schemas of a server whose tables are opened; None for all readable schemas, or for the default
             schema of a server that is read through SQLAlchemy.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
@@ -161,6 +164,10 @@ def open_corpus(
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told)
     files = discover(path, engine, follow_links=follow_links, csv=told)
+    read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
+    for pattern in patterns_of(told):
+        if not any(is_of(one, pattern) for one in read):
+            raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
     kept = cache_of(path) if catalogue is None else SourceCatalogue(Catalogue(Path(catalogue)), strict=True)
     kept = replace(kept, facts=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
     return _open_files(path, files, kept.load(), kept, progress, first_look)

@@ -278,6 +278,10 @@ class EngineDefaults:
         """Nothing: a file is readable as a whole, or not at all."""
         return []
 
+    @property
+    def date_orders(self) -> Mapping[str, str]:
+        return {}
+
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
         return None
 
@@ -344,6 +348,10 @@ class Engine(Protocol):
 
     def closed(self) -> list[UnreadableTable]:
         """The parts of the source that its user has no right to read; these tables are not among the shapes."""
+
+    @property
+    def date_orders(self) -> Mapping[str, str]:
+        """Columns of dates that are text, and whether day or month comes first in them; empty where dates are typed."""
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces.

@@ -251,7 +251,7 @@ class _CSVRows:
                 "folders here; tf.open_corpus reads such CSV files with DuckDB"
             )
         self._heads = {file: CSVEngine(file).shapes()[0].columns for file in files}
-        self._options = {file: csv_options(file) for file in files}
+        self._engines = {file: CSVEngine(file) for file in files}
         self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
         self._types: dict[str, Any] | None = None
 
@@ -260,9 +260,12 @@ class _CSVRows:
             self._types = self._dtypes()
         for file in self._files:
             there = [name for name in columns if name in self._heads[file]]
-            dtypes: Any = {name: self._types[name] for name in there}
-            for frame in csv_batches(file, rows, **self._options[file], usecols=there, dtype=dtypes):
-                yield plain_dtypes(frame.reindex(columns=columns).astype({name: self._types[name] for name in columns}))
+            formats, options = self._engines[file].formats, csv_options(file)
+            numbers = {name for name in there if name in formats.numbers and self._types[name] != "string"}
+            dtypes: Any = {name: str if name in numbers else self._types[name] for name in there}
+            for frame in csv_batches(file, rows, **options, usecols=there, dtype=dtypes):
+                typed = frame.assign(**{name: formats.numbers[name].numbers(frame[name]) for name in numbers})
+                yield plain_dtypes(typed.reindex(columns=columns).astype({name: self._types[name] for name in columns}))
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
         types = self._types or {}
@@ -272,15 +275,16 @@ class _CSVRows:
         """The dtype that holds each column of all files, found in a first pass over them."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for file in self._files:
-            for frame in csv_batches(file, BATCH_ROWS, **self._options[file], dtype_backend="numpy_nullable"):
+            for frame in self._engines[file].frames(BATCH_ROWS):
                 for name in frame.columns:
                     if not frame[name].isna().all():
                         found[name].add(str(frame[name].dtype))
         types = {name: _dtype_of(seen) for name, seen in found.items()}
         numbers = [name for name, dtype in types.items() if dtype in ("Int64", "UInt64", "Float64")]
         for file in self._files:
-            there = [name for name in numbers if name in self._heads[file] and types[name] != "string"]
-            as_text = {**self._options[file], "usecols": there, "dtype": str}
+            written = self._engines[file].formats.numbers
+            there = [n for n in numbers if n in self._heads[file] and n not in written and types[n] != "string"]
+            as_text = {**csv_options(file), "usecols": there, "dtype": str}
             for frame in csv_batches(file, BATCH_ROWS, **as_text) if there else ():
                 for name in there:
                     if frame[name].str.match(PADDED).any():

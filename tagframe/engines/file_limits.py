@@ -29,6 +29,18 @@ FREE_PARQUET_BYTES, PARQUET_BYTES_A_BYTE = 256 * 2**20, 100
 FREE_PARQUET_CELLS, PARQUET_CELLS_A_BYTE = 20_000_000, 100
 """Cells of a Parquet file. A run of one value takes almost no space, so a thousand bytes may be a billion rows."""
 
+FREE_PACKED_BYTES, PACKED_BYTES_A_BYTE = 256 * 2**20, 100
+"""Uncompressed bytes of a compressed CSV or JSON file. Ordinary ones are compressed to a third or a fiftieth."""
+
+JSON_BYTES = 256 * 2**20
+"""The most bytes of a JSON file, uncompressed: it is in memory as a whole, and takes about ten times as much there."""
+
+FREE_JSON_CELLS, JSON_CELLS_A_BYTE = 20_000_000, 1
+"""Cells of a JSON file: an object without most of the names takes three bytes and has a cell for each name."""
+
+FREE_FEATHER_BYTES, FEATHER_BYTES_A_BYTE = 256 * 2**20, 100
+"""Bytes of the columns of a Feather file in memory, and its cells."""
+
 WORKBOOK_SHEETS = 1_000
 """The most sheets of a workbook; each is a table."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import codecs
 import csv
+import fnmatch
+import io
 import os
 import re
 import warnings
@@ -12,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,20 @@ import pandas as pd
 
 from tagframe.engines import file_limits as limits
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
+from tagframe.engines.column_formats import Column, Formats, Order, formats_of, is_known
 from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.packed import DAMAGED, blocks, ending_of, is_packed, opened, stem_of
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.workbooks import workbook_rows
-from tagframe.errors import InvalidArgument, NumbersAsTextWarning, TagframeError, UnreadableTable, did_you_mean, warn
+from tagframe.errors import (
+    ColumnFormatWarning,
+    InvalidArgument,
+    NumbersAsTextWarning,
+    TagframeError,
+    UnreadableTable,
+    did_you_mean,
+    warn,
+)
 
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
@@ -33,12 +46,18 @@ CSV_OPTIONS = frozenset(
 """Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
 _DATES = ("parse_dates", "dayfirst", "date_format")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
-_THOUSANDS_COMMA = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})+\s*")
+_SEPARATORS = ("decimal", "thousands")
+_MAY_BE_WRITTEN = (
+    rb"[0-9][ \xa0]?(?:[%$\x80-\xff]|[A-Z]{3}(?![A-Za-z]))|(?<![A-Z])(?:[A-Z]{3} |[$\x80-\xff] ?|\( ?[-$]?)-?[0-9]"
+    rb"|[0-9]'[0-9]{3}|[0-9] [0-9]{3}(?![0-9])|[0-9]\.[0-9]{3}\.[0-9]{3}"
+    rb"|(?<![0-9])[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{2}"
+)
+"""Bytes without which no number of a column has a format of its own, nor a date its year last."""
+_COMMA, _QUOTED_COMMA = rb"[0-9],[0-9]", rb'"[^"\n]{0,40}[0-9],[0-9]'
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
-_BLOCK = 2**20
+_HEAD_ROWS = 1_000
 _PARQUET_END = 8
 """Bytes at the end of a Parquet file: the size of its footer, and a mark."""
 _PARQUET_MARKS = (b"PAR1", b"PARE")
@@ -50,7 +69,9 @@ _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
 _TEXT = pd.Series(["text"]).dtype
 
 
-class _File(RowsOnly):
+class FileEngine(RowsOnly):
+    """A file whose tables are read whole."""
+
     path: Path
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -59,7 +80,7 @@ class _File(RowsOnly):
 
 
 @dataclass(frozen=True)
-class CSVEngine(_File):
+class CSVEngine(FileEngine):
     """A delimited text file: the table is named after the file.
 
     The encoding is UTF-8 (with a byte order mark or without), UTF-16 with one, else Windows-1252. The delimiter is a
@@ -91,26 +112,76 @@ class CSVEngine(_File):
         """The table's names and types, from the head of the file."""
         with csv_errors(self.path):
             header = pd.read_csv(self.path, nrows=0, **self._options(dates=False))
-        return [TableShape(self.path.stem, tuple(map(str, header.columns)), ("",) * header.shape[1])]
+        return [TableShape(stem_of(self.path), tuple(map(str, header.columns)), ("",) * header.shape[1])]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
+        self._say_formats()
+        for frame in self.frames(CHUNK_ROWS):
+            yield frame_chunk(frame)
+
+    def frames(self, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
+        """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
+
+        Args:
+            rows: of a frame.
+            options: more of those of :func:`pandas.read_csv`.
+        """
         with csv_errors(self.path):
-            read = csv_batches(self.path, CHUNK_ROWS, dtype_backend="numpy_nullable", **self._options())
-            for number, frame in enumerate(read):
-                if number == 0 and "decimal" not in self._told:
-                    self._notice_commas(frame)
-                yield frame_chunk(frame)
+            text = dict.fromkeys(self.formats.as_text, str)
+            for frame in csv_batches(
+                self.path, rows, dtype=text, dtype_backend="numpy_nullable", **{**self._options(), **options}
+            ):
+                yield self.formats.typed(frame)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
         with csv_errors(self.path):
             options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._options()}
-            frame = pd.read_csv(self.path, dtype_backend="numpy_nullable", **options)
+            formats = self.formats
+            text = dict.fromkeys(formats.as_text, str)
+            frame = pd.read_csv(self.path, dtype=text, dtype_backend="numpy_nullable", **options)
             frame = frame if columns is None else frame[list(columns)]
-            padded = self._padded(frame, options)
+            padded = self._padded(frame.drop(columns=list(formats.as_text), errors="ignore"), options)
+            frame = formats.typed(frame)
         plain = {str(name): padded[name] if name in padded else plain_dtype(frame[name]) for name in frame.columns}
         return pd.DataFrame(plain, index=frame.index)
+
+    @property
+    def formats(self) -> Formats:
+        """How numbers and dates of the columns are written: decided over all rows, once for each state of the file."""
+        stat = self.path.stat()
+        return _formats_of(self, stat.st_size, stat.st_mtime_ns)
+
+    @property
+    def date_orders(self) -> Mapping[str, Order]:
+        """Columns of dates that stay text, and whether day or month comes first in them."""
+        return {name: order for name, order in self.formats.orders.items() if order is not None}
+
+    def find_formats(self) -> Formats:
+        """:attr:`formats`, from the file."""
+        told = {name: value for name, value in self._told.items() if name in (*_SEPARATORS, *_DATES)}
+        if not is_known(told):
+            told = {name: value for name, value in told.items() if name not in _SEPARATORS}
+        if "date_format" in told:
+            told = {name: value for name, value in told.items() if name not in _DATES}
+        with csv_errors(self.path):
+            options = self._options(dates=False)
+            if not told and not self._may_be_written(options["sep"], options["encoding"]):
+                return Formats()
+            head = pd.read_csv(self.path, dtype=str, nrows=_HEAD_ROWS, **options)
+            names = list(map(str, head.columns))
+            columns = {name: Column() for name in names}
+            _see(columns, head)
+            still = [position for position, name in enumerate(names) if columns[name].is_open]
+            if len(head) == _HEAD_ROWS and still:
+                for frame in csv_batches(self.path, CHUNK_ROWS, dtype=str, usecols=still, **options):
+                    _see(columns, frame.set_axis([names[position] for position in still], axis="columns"))
+                    if not any(columns[names[position]].is_open for position in still):
+                        break
+        if isinstance(dates := told.get("parse_dates"), list | tuple):
+            told["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
+        return formats_of(columns, told)
 
     def _padded(self, frame: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
         """The columns that were read as numbers although some of their text starts with a zero, as text."""
@@ -124,7 +195,12 @@ class CSVEngine(_File):
 
     @property
     def _told(self) -> dict[str, Any]:
-        return ast.literal_eval(self.told or "{}")  # type: ignore[no-any-return]
+        """The options for this file."""
+        told: dict[str, Any] = ast.literal_eval(self.told or "{}")
+        if not _is_by_pattern(told):
+            return told
+        patterns = sorted(told, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
+        return dict(next((told[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
 
     def _check_width(self, options: dict[str, Any]) -> None:
         """Refuse a file whose first row, or second one, has too many columns, before pandas makes them."""
@@ -133,7 +209,10 @@ class CSVEngine(_File):
             return  # a regular expression, of its user's own
         written = {name: options[name] for name in ("quotechar", "quoting", "escapechar") if name in options}
         left, delimiters = limits.CSV_FIRST_ROWS, 0
-        with self.path.open(encoding=options["encoding"], errors="replace", newline="") as file:
+        with (
+            opened(self.path) as raw,
+            io.TextIOWrapper(raw, encoding=options["encoding"], errors="replace", newline="") as file,
+        ):
 
             def lines() -> Iterator[str]:
                 nonlocal left, delimiters
@@ -155,42 +234,115 @@ class CSVEngine(_File):
                 limits.check_columns(self.path, delimiters + 1)
 
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
-        """How pandas has to read the file."""
+        """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
         told = self._told
         found = {**csv_options(self.path, told.get("encoding"), told.pop("delimiter", None)), **told}
         self._check_width(found)
-        if not dates or not any(name in told for name in _DATES):
-            return {name: value for name, value in found.items() if name not in _DATES}
+        if is_known(told):
+            found = {name: value for name, value in found.items() if name not in _SEPARATORS}
+        plain = {name: value for name, value in found.items() if name not in _DATES}
+        if not dates or "date_format" not in told:
+            return plain
         if "parse_dates" not in told:
-            plain = {name: value for name, value in found.items() if name not in _DATES}
             head = pd.read_csv(self.path, dtype=str, nrows=_SNIFFED_ROWS, **plain)
             cells = {name: head[name].dropna() for name in head.columns}
             found["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
         return found
 
-    def _notice_commas(self, rows: pd.DataFrame) -> None:
-        """Say which columns of text are numbers that are written with decimal commas."""
-        for name in rows.columns:
-            if not isinstance(rows[name].dtype, pd.StringDtype):
-                continue
-            cells = rows[name].dropna().head(_SNIFFED_ROWS)
-            if len(cells) == 0:
-                continue
-            if all(map(_DECIMAL_COMMA.fullmatch, cells)) and not all(map(_THOUSANDS_COMMA.fullmatch, cells)):
-                warn(
-                    f"the numbers of column {str(name)!r} in {self.path} have decimal commas and are "
-                    "read as text; csv={'decimal': ','} reads them as numbers (in the shell: --csv decimal=,)",
-                    NumbersAsTextWarning,
-                )
+    def _say_formats(self) -> None:
+        """Say which columns are numbers in a format that was not given, and which are not as they look."""
+        self._say_header()
+        formats, told = self.formats, self._told
+        given = [f"{name}={told[name]!r}" for name in _SEPARATORS if name in told]
+        asked = told.get("decimal") or ("," if told.get("thousands") == "." else "."), told.get("thousands") or ""
+        read = [
+            f"{name!r} ({one})"
+            for name, one in formats.numbers.items()
+            if one.unit or not given or (one.decimal, one.thousands) != asked
+        ]
+        if read:
+            warn(
+                f"{self.path}: these columns of text are read as numbers: {', '.join(read)}"
+                + ("; 12 % is 12" if any(one.unit == "%" for one in formats.numbers.values()) else ""),
+                ColumnFormatWarning,
+            )
+        for name, why in formats.mixed.items():
+            warn(
+                f"the numbers of column {name!r} in {self.path} are read as text: {why}; csv={{{self.path.name!r}: "
+                "{'decimal': ','}} reads decimal commas (in the shell: --csv decimal=,)",
+                NumbersAsTextWarning,
+            )
+        if formats.unfit:
+            warn(
+                f"{self.path}: not all cells of {_listed(formats.unfit)} have the format of csv= "
+                f"({', '.join(given)}): read as they are, with decimal points",
+                ColumnFormatWarning,
+            )
+        if formats.thousands:
+            warn(
+                f"{self.path}: the points in {_listed(formats.thousands)} are read as decimal points, though other "
+                f"columns of the file have decimal commas; csv={{{self.path.name!r}: {{'decimal': ',', "
+                "'thousands': '.'}} reads them as thousands",
+                ColumnFormatWarning,
+            )
+        for name, order in formats.orders.items():
+            if name in formats.dates:
+                found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"
+            elif order is None:
+                found = "with the day first in some cells and the month first in others: they stay text"
+            else:
+                way = f"csv={{{self.path.name!r}: {{'dayfirst': {order == 'day first'}}}}}"
+                found = f"with the {order}: they stay text; {way} reads them as dates"
+            warn(f"{self.path}: column {name!r} has dates {found}", ColumnFormatWarning)
+        if formats.not_dates:
+            warn(f"{self.path}: not all cells of {_listed(formats.not_dates)} are dates: text", ColumnFormatWarning)
+
+    def _say_header(self) -> None:
+        """Say that the first row probably does not name the columns: it has a title, and names are further below."""
+        names = self.shapes()[0].columns
+        unnamed = sum(name.startswith("Unnamed: ") for name in names)
+        if unnamed and unnamed >= len(names) / 2:
+            warn(
+                f"{self.path}: the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in "
+                f"a row below, csv={{{self.path.name!r}: {{'skiprows': 2}}}} leaves out two rows before it",
+                ColumnFormatWarning,
+            )
+
+    def _may_be_written(self, delimiter: str, encoding: str) -> bool:
+        """Whether any number may have a format of its own: as for :meth:`_may_be_padded`."""
+        if encoding.lower().startswith(("utf-16", "utf-32")):
+            return True
+        wanted = re.compile(b"|".join((_MAY_BE_WRITTEN, _QUOTED_COMMA if delimiter == "," else _COMMA)))
+        tail = b""
+        for block in blocks(self.path):
+            if wanted.search(tail + block):
+                return True
+            tail = block[-64:]
+        return False
 
     def _may_be_padded(self) -> bool:
         """Whether any cell may start with a zero: this check of the bytes saves most files a second pass."""
         tail = b""
-        for block in _blocks(self.path):
+        for block in blocks(self.path):
             if _MAYBE_PADDED.search(tail + block):
                 return True
             tail = block[-4:]
         return False
+
+
+@lru_cache(maxsize=4096)
+def _formats_of(engine: CSVEngine, size: int, mtime_ns: int) -> Formats:
+    return engine.find_formats()
+
+
+def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
+    for position, name in enumerate(map(str, frame.columns)):
+        if columns[name].is_open:
+            columns[name].see(frame.iloc[:, position].dropna().unique())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names))
 
 
 def told_of_csv(csv: Mapping[str, Any] | None) -> str:
@@ -203,18 +355,41 @@ def told_of_csv(csv: Mapping[str, Any] | None) -> str:
         return ""
     if not isinstance(csv, Mapping):
         raise InvalidArgument(f"csv= must be a mapping such as {{'decimal': ','}}; got {csv!r}")
-    for name in csv:
-        if name not in CSV_OPTIONS:
-            raise InvalidArgument(
-                f"csv= takes the options of pandas.read_csv for a file's format: no option {name!r} in "
-                + did_you_mean(str(name), sorted(CSV_OPTIONS))
-            )
+    plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in csv.items()}
+    for options in plain.values() if _is_by_pattern(plain) else [plain]:
+        for name in options:
+            if name not in CSV_OPTIONS:
+                raise InvalidArgument(
+                    f"csv= takes the options of pandas.read_csv for a file's format, or these by file or pattern "
+                    f"({{'de_*.csv': {{'decimal': ','}}}}): no option {name!r} in "
+                    + did_you_mean(str(name), sorted(CSV_OPTIONS))
+                )
     try:
-        if ast.literal_eval(repr(dict(csv))) == csv:
-            return repr(dict(sorted(csv.items())))
+        if ast.literal_eval(repr(plain)) == plain:
+            return repr(plain if _is_by_pattern(plain) else dict(sorted(plain.items())))
     except (ValueError, SyntaxError):
         pass  # a function, say, which no catalogue can remember
     raise InvalidArgument(f"values in csv= must be texts, numbers, or lists or dictionaries of them; got {csv!r}")
+
+
+def _is_by_pattern(told: Mapping[str, Any]) -> bool:
+    """Whether options are given by file: then no name is that of an option."""
+    return bool(told) and all(isinstance(one, dict) for one in told.values()) and not CSV_OPTIONS.issuperset(told)
+
+
+def is_of(path: Path, pattern: str) -> bool:
+    """Whether a pattern such as ``"de_*.csv"`` or ``"germany/*"`` is for a file: of its name, or the end of its path.
+
+    >>> is_of(Path("sales/de_2024.csv"), "de_*.csv")
+    True
+    """
+    return fnmatch.fnmatch(path.name, pattern) or fnmatch.fnmatch(path.as_posix(), f"*/{pattern}")
+
+
+def patterns_of(told: str) -> list[str]:
+    """The patterns for which options were given, except the one for all other files."""
+    options = ast.literal_eval(told or "{}")
+    return [pattern for pattern in options if pattern != "*"] if _is_by_pattern(options) else []
 
 
 def told_before(stamp: Stamp | None) -> str:
@@ -228,13 +403,16 @@ def csv_options(path: Path, encoding: str | None = None, delimiter: str | None =
     Raises:
         UnreadableTable: it is not a text file.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         start = file.read(_SNIFFED_BYTES)
+    if is_packed(path):
+        for _ in blocks(path):
+            pass
     encoding = encoding or _encoding(path, start)
     if not encoding.lower().startswith(("utf-16", "utf-32")) and b"\x00" in start:
         raise UnreadableTable(f"{path} is not a text file: it holds zero bytes")
     text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
-    delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else sniff_delimiter(text))
+    delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     return {"sep": delimiter, "encoding": encoding, "index_col": False}
 
@@ -249,7 +427,7 @@ def csv_errors(path: Path) -> Iterator[None]:
             yield
     except UnreadableTable:
         raise
-    except (ValueError, TypeError, LookupError, OSError, csv.Error, pd.errors.ParserWarning) as error:
+    except (ValueError, TypeError, LookupError, *DAMAGED, csv.Error, pd.errors.ParserWarning) as error:
         raise UnreadableTable(f"{path} cannot be read as CSV: {str(error).strip()}") from error
 
 
@@ -287,20 +465,14 @@ def _encoding(path: Path, start: bytes) -> str:
         return "utf-16"
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for block in _blocks(path):
+        for block in blocks(path):
             decoder.decode(block)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         # Windows-1252 has no character for five bytes; Latin-1 has one for each.
-        undefined = any(byte in block for block in _blocks(path) for byte in b"\x81\x8d\x8f\x90\x9d")
+        undefined = any(byte in block for block in blocks(path) for byte in b"\x81\x8d\x8f\x90\x9d")
         return "latin-1" if undefined else "cp1252"
     return "utf-8-sig"
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            yield block
 
 
 def plain_dtype(column: pd.Series) -> pd.Series:
@@ -342,7 +514,7 @@ _COMMENTS = (b"comment", b"doc", b"description")
 
 
 @dataclass(frozen=True)
-class ParquetEngine(_File):
+class ParquetEngine(FileEngine):
     """A Parquet file: the table is named after the file.
 
     Columns are read as pandas reads them, except that integers beside nulls are ``Int64`` (or ``UInt64``), never
@@ -509,7 +681,7 @@ def from_arrow(table: Any) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class WorkbookEngine(_File):
+class WorkbookEngine(FileEngine):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
     A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
@@ -543,3 +715,33 @@ class WorkbookEngine(_File):
 
     def _sheet(self, name: str) -> pd.DataFrame:
         return sheet_frame(workbook_rows(self.path, name)[name])
+
+
+@dataclass(frozen=True)
+class UnreadEngine(FileEngine):
+    """A file with a table that is not read here: it is named, with what reads it.
+
+    Attributes:
+        path: the file.
+        way: how to open it.
+    """
+
+    path: Path
+    way: str = ""
+    kind: str = "unread"
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """None: it is not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+
+    def shapes(self) -> list[TableShape]:
+        """None: they are not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """None: they are not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """None: they are not read."""
+        raise UnreadableTable(f"{self.path} is not read here: {self.way}")

@@ -198,7 +198,7 @@ class Pushdown(ABC):
 
     def join_type(self, how: str, *, is_tested: bool) -> str:
         """The kind of join, as sqlglot calls it; ``is_tested`` is whether only some of the rows are wanted."""
-        return {"inner": "", "left": "left", "outer": "full outer"}[how]
+        return {"inner": "", "left": "left", "right": "right", "outer": "full outer"}[how]
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
         """A key in the form in which it is compared and grouped."""

@@ -8,13 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from tagframe.engines.base import Engine
+from tagframe.engines.duckdb.database_file import DuckDBFileEngine
 from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.files import CSVEngine, ParquetEngine, WorkbookEngine
+from tagframe.engines.feather_files import FeatherEngine
+from tagframe.engines.files import CSVEngine, ParquetEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.json_files import JSONEngine
 from tagframe.engines.other_servers.engine import other_server_engine
+from tagframe.engines.packed import PACKED
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.statement import POSTGRES
@@ -22,12 +26,36 @@ from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import InvalidArgument
 
+
+def _packed(*suffixes: str) -> tuple[str, ...]:
+    return *suffixes, *(f"{suffix}{packed}" for suffix in suffixes for packed in PACKED)
+
+
 ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".sqlite", ".sqlite3", ".db", ".db3"): SQLiteEngine,
-    (".csv", ".tsv"): CSVEngine,
+    _packed(".csv", ".tsv"): CSVEngine,
+    _packed(".json", ".jsonl", ".ndjson"): JSONEngine,
     (".parquet", ".pq"): ParquetEngine,
+    (".feather", ".arrow"): FeatherEngine,
     (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"): WorkbookEngine,
+    (".duckdb", ".ddb"): DuckDBFileEngine,
 }
+
+UNREAD: dict[tuple[str, ...], str] = {
+    (".csv.zip", ".tsv.zip", ".json.zip", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
+    **{
+        suffixes: f"open its rows as a frame, with pandas.{reader}, or write them as Parquet"
+        for suffixes, reader in (
+            ((".orc",), "read_orc"),
+            ((".dta",), "read_stata"),
+            ((".sav",), "read_spss"),
+            ((".sas7bdat", ".xpt"), "read_sas"),
+            ((".h5", ".hdf5"), "read_hdf"),
+        )
+    },
+    (".avro", ".dbf", ".mdb", ".accdb"): "export its tables as CSV or Parquet",
+}
+"""Endings of files with tables that are not read, and the way to read them."""
 
 IN_PLACE = "duckdb"
 """The value of ``engine=`` for the engine that reads files of folders, and frames, in place."""
@@ -59,8 +87,10 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     """
     if look_inside and is_sqlite_file(file):
         return SQLiteEngine(file)
-    suffix = file.suffix.lower()
-    engine = next((engine(file) for suffixes, engine in ENGINES.items() if suffix in suffixes), None)
+    name = file.name.lower()
+    engine = next((engine(file) for suffixes, engine in ENGINES.items() if name.endswith(suffixes)), None)
+    if engine is None and (way := next((way for suffixes, way in UNREAD.items() if name.endswith(suffixes)), "")):
+        return UnreadEngine(file, way)
     return replace(engine, told=csv) if isinstance(engine, CSVEngine) else engine
 
 

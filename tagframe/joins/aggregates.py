@@ -13,11 +13,12 @@ from tagframe.keys.column_names import is_measure
 if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
 
-Aggregate = Mapping[str, Mapping[str, str]]
-"""By table: column → the function that aggregates its cells for each key, one of :data:`FUNCTIONS`."""
+Aggregate = Mapping[str, Mapping[str, str] | str]
+"""By table: column → the function that aggregates its cells for each key, one of :data:`FUNCTIONS`; or "first"."""
 
-FUNCTIONS = ("sum", "mean", "min", "max", "count", "nunique")
-"""As in pandas: missing cells do not count, and the sum of no cells is 0."""
+FUNCTIONS = ("sum", "mean", "min", "max", "count", "nunique", "first")
+"""As in pandas: missing cells do not count, and the sum of no cells is 0. "first" is the cell of the first row."""
+FIRST = "first"
 
 
 def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
@@ -51,10 +52,15 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
     return replace(plan, start=walked.start, steps=walked.steps, sources=walked.sources)
 
 
-def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str]) -> PlanTable:
+def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str] | str) -> PlanTable:
+    if functions == FIRST:
+        functions = {one: FIRST for one in source.columns if one not in keys and one not in source.hidden}
+        if not functions:
+            return replace(source, distinct=True)
     if not isinstance(functions, Mapping) or not functions:
         raise InvalidArgument(
-            f"aggregate= must have the form {{{source.name!r}: {{column: function}}}}; got {functions!r}"
+            f"aggregate= must have the form {{{source.name!r}: {{column: function}}}} or {{{source.name!r}: 'first'}}; "
+            f"got {functions!r}"
         )
     for column, function in functions.items():
         if column not in source.columns:
@@ -72,16 +78,19 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
     )
 
 
-def way_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> str:
-    """An example of ``aggregate=`` that gives a table one row for each of these keys."""
+def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, str]:
+    """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row."""
     columns = [column for column in source.columns if column not in keys and column not in source.hidden]
     measure = next((column for column in columns if is_measure(column)), None)
     column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
-    return f"aggregate={{{source.name!r}: {{{column!r}: {function!r}}}}}"
+    first = f"aggregate={{{source.name!r}: {FIRST!r}}} for the first row of each"
+    return f"aggregate={{{source.name!r}: {{{column!r}: {function!r}}}}}", first
 
 
 def sentence_of(source: PlanTable) -> str:
     """How a table is aggregated, in a sentence."""
     keys = " and ".join(source.keys)
+    if {function for _, function in source.aggregates} == {FIRST}:
+        return f"{source.id} has one row per {keys}: the first."
     made = ", ".join(f"{function} of {column}" for column, function in source.aggregates)
     return f"{source.id} has one row per {keys}: {made}."

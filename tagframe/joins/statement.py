@@ -20,7 +20,7 @@ from tagframe.joins.steps import How, JoinStep, PlanTable
 if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
 
-_JOINS = {"inner": "", "left": "left", "outer": "full outer"}
+_JOINS = {"inner": "", "left": "left", "right": "right", "outer": "full outer"}
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {"<=": exp.LTE, ">=": exp.GTE, "<": exp.LT, ">": exp.GT}
 _PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal)
 _MOST_KEPT = 256
@@ -111,6 +111,10 @@ def one_row_a_key(
 def made_of(value: exp.Expr, function: str) -> exp.Expr:
     """The expression that aggregates the cells of a key with a function."""
     match function:
+        case "first":
+            raise InvalidArgument(
+                "SQL has no first row of a table: merge the tables instead of aggregate= with 'first'"
+            )
         case "sum":
             return exp.Coalesce(this=exp.Sum(this=value), expressions=[exp.Literal.number(0)])
         case "nunique":
@@ -159,8 +163,10 @@ class Joined:
         return [key, *(other for other in self._sharing[self.names[key]] if other != key)]
 
     def value(self, key: Column) -> exp.Expr:
-        """A column of the joined rows; in an outer join, from the first of its equal columns that has a value."""
-        same: list[exp.Expr] = [self.column(*one) for one in (self.same(key) if self.how == "outer" else [key])]
+        """A column of the joined rows; in a right or outer join, the first value of its equal columns."""
+        same: list[exp.Expr] = [
+            self.column(*one) for one in (self.same(key) if self.how in ("right", "outer") else [key])
+        ]
         return same[0] if len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
 
     def named(self, key: Column, name: str) -> exp.Expr:

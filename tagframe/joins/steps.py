@@ -11,7 +11,7 @@ from tagframe.keys.column_names import table_entity
 from tagframe.keys.key_pair import KeyPair, Sign, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
-How = Literal["inner", "left", "outer"]
+How = Literal["inner", "left", "right", "outer"]
 
 
 _NAMES = ("columns", "unique", "hidden", "unprompted", "hidden_by_user", "known_by")
@@ -40,6 +40,7 @@ class PlanTable:
         aggregates: (column, function) for a table with one row per key (:mod:`tagframe.joins.aggregates`); ``columns``
             then has only the keys and these.
         hidden_by_user: those of ``hidden`` that the user hid.
+        distinct: whether rows that are exact copies of others count once.
         known_by: columns with nearly no repeated cells, so that a cell identifies a row.
     """
 
@@ -59,6 +60,7 @@ class PlanTable:
     aggregates: tuple[tuple[str, str], ...] = ()
     hidden_by_user: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
+    distinct: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -143,8 +143,9 @@ def words(name: str) -> tuple[str, ...]:
     for word in identifier_words(name):
         joined = _JOINED_KEY.match(word) if len(word) >= 6 and word not in _NOT_JOINED else None
         found += (singular(joined[1]), joined[2]) if joined else (singular(word),)
-    # A postal code is an attribute of an address, not the key of a post.
-    return tuple(word for at, word in enumerate(found) if word != "code" or not at or found[at - 1] not in _POST)
+    if len(found) > 1 and _POST & {*found}:
+        found = [word for word in found if word != "code" and word not in _CODES]  # an attribute of an address
+    return tuple(found)
 
 
 def common_prefix(columns: Sequence[str], least: int = 3) -> str:

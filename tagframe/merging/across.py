@@ -53,8 +53,8 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
         ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or has changed.
     """
     plan, corpus = asked.plan, asked.corpus
-    if asked.how == "outer" or any(source.parts or source.aggregates for source in plan.sources):
-        raise LeftToMemory("an outer merge, stacks, and tables with one row per key need all rows")
+    if asked.how in ("right", "outer") or any(source.parts or source.aggregates for source in plan.sources):
+        raise LeftToMemory("right and outer merges, stacks, and tables with one row per key need all rows")
     if asked.where.query:
         raise LeftToMemory("an expression needs all columns")
     with ExitStack() as opened:

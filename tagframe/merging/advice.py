@@ -25,7 +25,7 @@ from tagframe.errors import (
     TablesStackedWarning,
     counted,
 )
-from tagframe.joins.aggregates import way_to_aggregate
+from tagframe.joins.aggregates import ways_to_aggregate
 from tagframe.joins.key_text import On, text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
@@ -257,21 +257,27 @@ def _row_text(row: dict[Any, Any]) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in row.items())
 
 
-def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True, wider: str = "") -> str:
+def fan_out(
+    plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True, wider: str = "", copies: int = 0
+) -> str:
     """The message of a step that would repeat rows, and how to avoid it.
 
-    ``are_all`` says whether the error has all of these rows or only the first ones.
+    ``are_all`` says whether the error has all of these rows or only the first ones; ``copies`` is the number of rows of
+    the step's table that are exact copies of others, if only these repeat keys.
     """
     shown = "They" if are_all else "The first of them"
     message = (
         f"joining {step.table} on {step} would repeat {counted(rows, 'row')} of {plan.start}, {most:,} times at most. "
         f"{shown} are in .rows of this error. Pass on_fanout='allow' if the repetition is intended, or"
     )
+    if copies:
+        are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")
+        return f"{message} distinct=True counts copies once: keys of {step.table} repeat because {are}"
     otherwise = wider or _versions(plan, step)
     if otherwise:
         return f"{message} {otherwise}"
-    way = way_to_aggregate(plan.by_id[step.table], step.columns)
-    aggregate = f"give {step.table} one row per key: merge(…, {way})"
+    way, first = ways_to_aggregate(plan.by_id[step.table], step.columns)
+    aggregate = f"give {step.table} one row per key: merge(…, {way}), or {first}"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.grows]
     if not still:

@@ -30,7 +30,7 @@ from tagframe.keys.key_columns import NAMED, is_unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction, say_stacked, warn
 from tagframe.merging.given_frames import Frames, GivenFrames
-from tagframe.merging.run import Where, run_plan
+from tagframe.merging.run import Validate, Where, run_plan
 
 _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|fk|ref)$|^(?:id|key|code)$", re.I)
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
@@ -145,6 +145,8 @@ def merge(
     where: Where | None = None,
     limit: int | None = None,
     aggregate: Aggregate | None = None,
+    distinct: bool = False,
+    validate: Validate | None = None,
 ) -> pd.DataFrame:
     """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -167,7 +169,8 @@ def merge(
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
             report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
             ``on`` names one.
-        how: the kind of every join. "left" keeps the rows of the first frame.
+        how: the kind of every join. "left" keeps the rows of the first frame, "right" those of the others; rows without
+            a partner come last.
         on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
         on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
         on_ambiguous: what to do if other plans are equally likely.
@@ -177,7 +180,11 @@ def merge(
             function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
         limit: the largest number of rows.
         aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
-            {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count" or "nunique".
+            {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count", "nunique" or "first"; or
+            {"customers": "first"}, for the first row of each key.
+        distinct: whether rows that are exact copies of others count once, in all frames but the first.
+        validate: what to check of keys, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
+            ("1:m") or "many_to_one" ("m:1"), for every step; null keys may repeat.
 
     Returns:
         A frame with a fresh index; columns with the same name get their table's name in front.
@@ -187,6 +194,7 @@ def merge(
             argument that is not understood.
         TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
+        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the first frame.
         RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
     """
@@ -208,6 +216,8 @@ def merge(
         where=where,
         limit=limit,
         aggregate=aggregate,
+        distinct=distinct,
+        validate=validate,
     )
     results.remember(frame, merge_report=report, meanings=column_meanings(plan))
     return frame

@@ -22,10 +22,13 @@ from tagframe.engines.base import Engine
 from tagframe.engines.cell_tests import CellTest, Condition, Either, tests_of
 from tagframe.engines.pushdown import Pushdown, Statement
 from tagframe.errors import FanOut, RowsLost
+from tagframe.joins.aggregates import FIRST
 from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
+from tagframe.keys.composite import MOST_ROWS
 from tagframe.merging import advice
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
+from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Asked, LeftToMemory
 
 SHOWN_ROWS = 1_000
@@ -146,6 +149,8 @@ class _EngineMerge:
             LeftToMemory, FanOut, RowsLost: see :func:`merge_in_engine`.
         """
         asked, pushdown = self.asked, self.pushdown
+        if asked.how == "right":
+            raise LeftToMemory("rows of a right merge have an order of their own")
         if asked.how == "outer" and not pushdown.joins_outer:
             raise LeftToMemory(f"this {pushdown.kind} has no outer joins")
         if not asked.where.is_said:
@@ -190,7 +195,7 @@ class _EngineMerge:
         for column, function in made.items():
             kind = self.pushdown.key_kind(self.name(source.id), column)
             cells = self.pushdown.cell_kind(self.name(source.id), column)
-            if not (
+            if function == FIRST or not (
                 function == "count"
                 or kind == "integer"
                 or (function == "nunique" and kind == "text")
@@ -236,7 +241,10 @@ class _EngineMerge:
                 continue
             if self.asked.on_fanout == "warn":
                 raise LeftToMemory("rows are repeated, which needs a warning")
-            message = advice.fan_out(self.plan, step, int(found["n"]), int(found["most"]), are_all=False)
+            size = self.pushdown.size(self.name(step.table))
+            copies = PlanRows(self.asked.corpus, self.plan).copies(step.table, step.columns) if size <= MOST_ROWS else 0
+            n, most = int(found["n"]), int(found["most"])
+            message = advice.fan_out(self.plan, step, n, most, are_all=False, copies=copies)
             raise FanOut(message, self._start_rows(partial(self._repeated, step)))
 
     def _repeated(self, step: JoinStep, shown: Sequence[exp.Expr]) -> exp.Select:

@@ -48,7 +48,7 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     tested = where.columns(asked.everything.values())
     wanted = set(asked.wanted.values())
     # If the result may be a small part of the rows, the other columns are read for its rows only.
-    picks = asked.how != "outer" and not where.query and (bool(where) or asked.limit is not None)
+    picks = asked.how in ("inner", "left") and not where.query and (bool(where) or asked.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
     result = Merge(asked, source, tested | (wanted - late), late)
     steps = [result.advance(step, asked.on_fanout) for step in plan.steps]
@@ -83,7 +83,7 @@ class Merge:
         self._sharing: dict[str, list[Column]] = defaultdict(list)
         for key, name in names.items():
             self._sharing[name].append(key)
-        if self.how == "outer":
+        if self.how in ("right", "outer"):
             # A row without a left side has its key on the right, so all columns that share a name are needed.
             needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
         columns = columns_needed(plan, needed)
@@ -118,7 +118,11 @@ class Merge:
         if on_fanout != "allow":
             self._check_fanout(step, found, on_fanout)
         unused = self.rows.join(
-            step.table, found, len(table), keep_left=self.how != "inner", keep_right=self.how == "outer"
+            step.table,
+            found,
+            len(table),
+            keep_left=self.how in ("left", "outer"),
+            keep_right=self.how in ("right", "outer"),
         )
         return StepReport(
             left=step.left,
@@ -169,7 +173,9 @@ class Merge:
         if not len(offending):
             return
         most = int(found.counts[repeated].max())
-        message = advice.fan_out(self.plan, step, len(offending), most, wider=self._wider(step))
+        copies = 0 if self.sizes[step.table] > MOST_ROWS else self._source.copies(step.table, step.columns)
+        wider = "" if copies else self._wider(step)
+        message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
         if reaction == "warn":
             advice.warn(message, RowsMultipliedWarning)
             return
@@ -257,7 +263,7 @@ class Merge:
         """One column of the joined rows that was read before the join."""
         table, name = key
         series = taken(self.tables[table][name], self.rows.of(table))
-        if self.how == "outer":
+        if self.how in ("right", "outer"):
             for other, same in self._sharing[self.names[key]]:
                 if (other, same) != key and series.isna().any():
                     series = _filled(series, taken(self.tables[other][same], self.rows.of(other)))

@@ -136,6 +136,7 @@ class MergeReport(Public):
             that gave the rows of each table.
         moved: the rows that came from each engine of a merge across several.
         frame_rows: the number of rows of the frame now, if it differs from the merge's.
+        limit: the largest number of rows that was asked for.
     """
 
     plan: JoinPlan = field(repr=False)
@@ -146,6 +147,12 @@ class MergeReport(Public):
     sql: str = field(default="", repr=False)
     moved: tuple[Moved, ...] = ()
     frame_rows: int | None = None
+    limit: int | None = None
+
+    @property
+    def joined_rows(self) -> int:
+        """The number of joined rows after ``where``, before ``limit``."""
+        return (self.steps[-1].rows_out if self.steps else self.start_rows) - self.filtered
 
     @cached_property
     def counts(self) -> RowCounts:
@@ -221,6 +228,7 @@ class MergeReport(Public):
         where_there_are = {
             "differing": list(self.differing),
             "sql": self.sql,
+            "limit": self.limit,
             "moved": [dataclasses.asdict(moved) for moved in self.moved],
             "aggregate": {source.id: dict(source.aggregates) for source in self._made_of_tables},
         }
@@ -233,6 +241,7 @@ class MergeReport(Public):
         return [
             *(f"{stack} is the stack of {' and '.join(parts)}." for stack, parts in self.stacks),
             *map(sentence_of, self._made_of_tables),
+            *(f"Exact copies of rows of {one.id} count once." for one in self.plan.sources if one.distinct),
             *(f"{table} is left out: {self.plan.why_left_out(table)}." for table in self.plan.left_out),
         ]
 
@@ -248,7 +257,14 @@ class MergeReport(Public):
     @property
     def ending(self) -> str:
         parts = [f"{counted(self.rows, 'row')} in the result"]
-        if self.lost:
+        is_limited = self.limit is not None and self.rows < self.joined_rows
+        if is_limited:
+            parts[0] += f", limited by limit={self.limit}: the first of {counted(self.joined_rows, 'joined row')}"
+        if self.lost and (is_limited or self.filtered):  # of other rows of the start, too, none is in the result
+            parts.append(
+                counted(self.lost, f"row of {self.start} has no partner", f"rows of {self.start} have no partner")
+            )
+        elif self.lost:
             parts.append(
                 counted(self.lost, f"row of {self.start} is not among them", f"rows of {self.start} are not among them")
             )

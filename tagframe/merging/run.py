@@ -14,7 +14,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
 from tagframe.engines.pushdown import Refused
-from tagframe.errors import InvalidArgument, WayNotPossible
+from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
@@ -26,9 +26,19 @@ from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
+from tagframe.merging.table_rows import PlanRows, is_copy
 from tagframe.merging.where import Asked, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str
+Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
+"""What is checked of keys, in pandas' words."""
+_VALIDATE: dict[str, tuple[bool, bool]] = {
+    **dict.fromkeys(("one_to_one", "1:1"), (True, True)),
+    **dict.fromkeys(("one_to_many", "1:m"), (True, False)),
+    **dict.fromkeys(("many_to_one", "m:1"), (False, True)),
+    **dict.fromkeys(("many_to_many", "m:m"), (False, False)),
+}
+"""Whether keys are unique on the left and on the right."""
 By = Literal["engine", "across", "memory"]
 """Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
@@ -46,6 +56,8 @@ def run_plan(
     limit: int | None = None,
     by: By | None = None,
     aggregate: Aggregate | None = None,
+    distinct: bool = False,
+    validate: Validate | None = None,
     for_models: bool = False,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
@@ -66,7 +78,8 @@ def run_plan(
 
             Rows and their order are the same everywhere, with one exception. A PostgreSQL server has its own comparison
             of keys, so nothing matches by coercion; it gives rows in its own order, and chooses the rows of a limit.
-        how: the kind of every join. "left" keeps the rows of the start table.
+        how: the kind of every join. "left" keeps the rows of the start table; "right" those of each table that a step
+            adds, the ones without a partner last.
         on_fanout: what to do if a step repeats rows of the start table.
         on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables cause no warning.
             With a ``limit``, or with a ``where`` and no anchor, the result may not show what was lost: "warn" then
@@ -83,7 +96,12 @@ def run_plan(
         by: where the merge runs, instead of the best place: "engine", in the one engine that holds the tables;
             "across", where engines give the rows that may be in the result; or "memory", with whole tables.
         aggregate: tables that are reduced to one row per key before the join, so that they repeat no rows: table →
-            column → "sum", "mean", "min", "max", "count" or "nunique", see :meth:`JoinPlan.aggregated`.
+            column → "sum", "mean", "min", "max", "count", "nunique" or "first", see :meth:`JoinPlan.aggregated`; or
+            table → "first", for the first row of each key.
+        distinct: whether rows that are exact copies of others count once, in all tables but the start table.
+        validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
+            ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
+            that the step adds. Null keys, which never match, may repeat.
         for_models: whether a model reads the result: columns that are hidden from models are then hidden from it, and
             joined on as columns that are hidden from everybody are.
 
@@ -96,6 +114,7 @@ def run_plan(
         null is among them.
 
     Raises:
+        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the start table; they are on the exception.
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
@@ -106,13 +125,17 @@ def run_plan(
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
+    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
     plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
+    if distinct:
+        plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
     refuse_telling(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
+    if validate is not None:
+        _refuse_repeated_keys(plan, corpus, validate)
     names = plan.column_names()
     everything, wanted = plan.named_columns(None), plan.named_columns(columns)
     shared = agreement.shared_columns(plan, corpus)
@@ -132,7 +155,7 @@ def run_plan(
     frame, report = _merged(asked, by)
     differing = agreement.disagreements(frame, shared, names)
     agreement.say(plan, differing)
-    report = replace(report, differing=tuple(sentence for _, sentence in differing))
+    report = replace(report, differing=tuple(sentence for _, sentence in differing), limit=asked.limit)
     if wanted.keys() != {*frame.columns}:
         asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
     if how != "inner" and on_loss != "allow":
@@ -170,7 +193,7 @@ def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[J
     """
     if not report.is_counted:
         shown = {table for name, (table, _) in asked.wanted.items() if frame[name].notna().any()}
-        seems_so = asked.how == "outer" or any(step.table not in shown for step in asked.plan.steps)
+        seems_so = asked.how in ("right", "outer") or any(step.table not in shown for step in asked.plan.steps)
         if not seems_so or not (asked.are_small or asked.limit is None):
             return []
     return [
@@ -192,7 +215,7 @@ def _way(asked: Asked, engines: Sequence[Engine]) -> By:
 def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
     """The engines of a plan's tables, each with its tables; empty if one is missing, or tables are stacked."""
     found: list[tuple[Engine, list[str]]] = []
-    if any(source.parts for source in asked.plan.sources):
+    if any(source.parts or source.distinct for source in asked.plan.sources):
         return []
     for table in asked.plan.tables:
         engine = asked.corpus.engine(table)
@@ -212,10 +235,23 @@ def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
 
 
 def _check(
-    how: str, on_fanout: str, on_loss: str, on_ambiguous: str, columns: object, limit: object, by: object
+    how: str,
+    on_fanout: str,
+    on_loss: str,
+    on_ambiguous: str,
+    columns: object,
+    limit: object,
+    by: object,
+    distinct: object,
+    validate: object,
 ) -> None:
+    if how == "cross":
+        raise InvalidArgument(
+            "how must be one of 'inner', 'left', 'right', 'outer'; got 'cross', which pairs all rows without any key: "
+            "that is pandas.merge(left, right, how='cross') of two frames"
+        )
     for name, value, choices in (
-        ("how", how, ("inner", "left", "outer")),
+        ("how", how, ("inner", "left", "right", "outer")),
         ("on_fanout", on_fanout, ("raise", "warn", "allow")),
         ("on_loss", on_loss, ("raise", "warn", "allow")),
         ("on_ambiguous", on_ambiguous, ("raise", "warn", "allow")),
@@ -224,10 +260,33 @@ def _check(
             raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     if by not in (None, "engine", "across", "memory"):
         raise InvalidArgument(f"by must be 'engine', 'across', 'memory' or None; got {by!r}")
+    if not isinstance(distinct, bool):
+        raise InvalidArgument(f"distinct must be True or False; got {distinct!r}")
+    if validate is not None and validate not in _VALIDATE:
+        raise InvalidArgument(f"validate must be one of {', '.join(map(repr, _VALIDATE))}; got {validate!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
         raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
         raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
+
+
+def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) -> None:
+    """Refuse a plan with a step whose keys repeat on a side where ``validate`` says that they do not.
+
+    Raises:
+        KeysRepeat: there is such a step.
+    """
+    rows = PlanRows(corpus, plan)
+    left, right = _VALIDATE[validate]
+    for step in plan.steps:
+        for is_one, table, columns in ((left, step.base, step.base_columns), (right, step.table, step.columns)):
+            keys = rows.whole(table, columns).dropna() if is_one else None
+            if keys is not None and (repeated := int(is_copy(keys).sum())):
+                raise KeysRepeat(
+                    f"validate={validate!r}: {', '.join(columns)} of {table} is not unique: "
+                    f"{counted(repeated, 'row has', 'rows have')} the key of a row before. distinct=True counts exact "
+                    f"copies once, aggregate={{{plan.source(table).name!r}: 'first'}} takes the first row of each key"
+                )
 
 
 # --- columns of the frame ---------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import read_keys
 from tagframe.engines.base import Engine, RowNumbers
 from tagframe.errors import InvalidArgument
+from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.keys.matching import Positions
+from tagframe.keys.matching import Positions, hashable
 from tagframe.merging.stacking import spelt, stacked
 
 
@@ -34,7 +35,7 @@ class PlanRows:
     def _engine(self, table: str) -> Engine | None:
         """The engine that can pick rows of a table; None for stacks and tables with one row per key."""
         source = self._sources[table]
-        return None if source.parts or source.aggregates else self._corpus.engine(table)
+        return None if source.parts or source.aggregates or source.distinct else self._corpus.engine(table)
 
     def may_pick(self, table: str) -> bool:
         """Whether some rows of the table can be read without the others."""
@@ -44,7 +45,22 @@ class PlanRows:
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         """All rows of these columns; the order is the same for all columns of the table."""
         source = self._sources[table]
-        return self._one_row_a_key(source, columns) if source.aggregates else self._all(source, columns)
+        if source.aggregates:
+            return self._one_row_a_key(source, columns)
+        if source.distinct:
+            frame = self._all(source, source.columns)
+            return frame.loc[~is_copy(frame), list(columns)].reset_index(drop=True)
+        return self._all(source, columns)
+
+    def copies(self, table: str, keys: Sequence[str]) -> int:
+        """The number of rows that are exact copies of others, if no key would repeat without them; else 0."""
+        source = self._sources[table]
+        if source.aggregates or source.distinct:
+            return 0
+        frame = self._all(source, source.columns)
+        copied = is_copy(frame)
+        others = frame.loc[~copied, list(keys)].dropna()
+        return 0 if is_copy(others).any() else int(copied.sum())
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
         """The rows with these numbers (ascending, no duplicates); None if they cannot be picked."""
@@ -74,12 +90,19 @@ class PlanRows:
         """A row for each key, in the order of first appearance."""
         made = {column: function for column, function in source.aggregates if column in columns}
         rows = self._all(source, [*source.keys, *made]).dropna(subset=[*source.keys])
+        firsts = rows.loc[~rows.duplicated([*source.keys])] if FIRST in made.values() else rows
         groups = rows.groupby([*source.keys], sort=False, observed=True)
         found = {
-            column: _made_of(rows[column], groups[column], function, source.id) for column, function in made.items()
+            column: firsts[column] if function == FIRST else _made_of(rows[column], groups[column], function, source.id)
+            for column, function in made.items()
         }
         frame = groups.size().index.to_frame(index=False).astype({key: rows[key].dtype for key in source.keys})
         return frame.assign(**{column: series.array for column, series in found.items()})[list(columns)]
+
+
+def is_copy(frame: pd.DataFrame) -> pd.Series:
+    """For each row, whether a row before it has the same cells."""
+    return frame.apply(hashable).duplicated() if frame.shape[1] else pd.Series(False, index=frame.index)
 
 
 def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Series:

@@ -20,7 +20,7 @@ from tagframe.embed.local import LocalEmbedder
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
-from tagframe.merging import Reaction, Where, run_plan
+from tagframe.merging import Reaction, Validate, Where, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.retrieval.families import shared_name
@@ -238,6 +238,8 @@ class RetrievedTables(Public):
         where: Where | None = None,
         limit: int | None = None,
         aggregate: Aggregate | None = None,
+        distinct: bool = False,
+        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -248,7 +250,7 @@ class RetrievedTables(Public):
             stack: whether tables of one shape, such as ``sales_2023`` and ``sales_2024``, are joined as one. If None,
                 they are; a warning follows if the anchor is one of them, or ``on`` names one.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed.
 
         Raises:
@@ -276,6 +278,8 @@ class RetrievedTables(Public):
             where=where,
             limit=limit,
             aggregate=aggregate,
+            distinct=distinct,
+            validate=validate,
         )
         results.remember(frame, merge_report=report)
         return frame

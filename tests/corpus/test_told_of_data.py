@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +21,7 @@ import tagframe as tf
 from tagframe.corpus import indexing
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.knowledge import facts_folder
-from tagframe.errors import CatalogueWarning, HiddenColumn, UnreadableFacts
+from tagframe.errors import CatalogueWarning, CopiedDataWarning, HiddenColumn, UnreadableFacts
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER);
@@ -149,22 +151,65 @@ def test_what_an_earlier_version_kept_in_its_catalogue_is_taken_over(shop, cache
     assert "orders.buyer" in repr(kept.keys)
 
 
-def test_a_copied_folder_is_hidden_too(tmp_path, cache_folder):
+def test_a_copied_folder_is_hidden_too_and_offers_the_rest(tmp_path, cache_folder):
     one = folder_of_csv(tmp_path / "one", people=SECRETS, orders="id,person\n1,2\n")
     corpus = tf.open_corpus(one)
     corpus.hide("people.secret")
     corpus.describe("people", "those who came")
     corpus.keys.add("orders.person = people.id")
     other = Path(shutil.copytree(one, tmp_path / "other"))
-    again = tf.open_corpus(other)
+    with pytest.warns(CopiedDataWarning) as said:
+        again = tf.open_corpus(other)
     assert again.ids == ("other.orders", "other.people")
     assert is_hidden(again, "people", "secret")
-    assert again.profile("people").description == "those who came"
+    assert again.profile("people").description == ""
+    assert "orders.person" not in repr(again.keys)
+    texts = [str(one.message) for one in said]
+    assert len(texts) == 2
+    assert re.search(r"other\.people\.secret is hidden: the table is a copy of one in .*one, where", texts[0])
+    assert re.search(r"a copy of data in .*one, where 2 facts were told\. corpus\.adopt\(\) takes", texts[1])
+    assert again.adopt() == 2
+    assert again.adopt() == 0
+    assert tf.open_corpus(other).profile("people").description == "those who came"
     assert "other.orders.person = other.people.id" in repr(again.keys)
     assert b"zqs-" not in below(cache_folder, facts_folder())
     again.show("people.secret")
     assert not is_hidden(tf.open_corpus(other), "people", "secret"), "the last word is this one"
     assert is_hidden(tf.open_corpus(one), "people", "secret")
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CopiedDataWarning")
+@pytest.mark.parametrize("when", ["nothing told", "told first", "copy changed", "original changed"])
+def test_what_is_told_of_a_copy_stays_there(tmp_path, cache_folder, when):
+    one = folder_of_csv(tmp_path / "one", people=SECRETS, orders="id,person\n1,2\n")
+    if when in ("told first", "original changed"):
+        tf.open_corpus(one).describe("orders", "what they bought")
+    time.sleep(0.02)  # a file system counts in ticks of some milliseconds
+    other = Path(shutil.copytree(one, tmp_path / "other"))
+    if when == "copy changed":
+        (other / "people.csv").write_text(SECRETS + "4,zqs-d,Braga\n")
+    copy = tf.open_corpus(other)
+    copy.hide("people.city")
+    copy.describe("people", "others")
+    copy.keys.add("orders.person = people.id")
+    if when == "original changed":
+        (one / "people.csv").write_text(SECRETS + "5,zqs-e,Bern\n")
+    for corpus in (tf.open_corpus(one), tf.open_corpus(one)):
+        assert not is_hidden(corpus, "people", "city")
+        assert corpus.profile("people").description == ""
+        assert "orders.person" not in repr(corpus.keys)
+        assert corpus.adopt() == 0
+
+
+def test_a_moved_folder_keeps_what_it_was_told_and_so_does_a_file_of_two_sources(tmp_path, cache_folder):
+    one = folder_of_csv(tmp_path / "one", people=SECRETS)
+    corpus = tf.open_corpus(one)
+    corpus.hide("people.secret")
+    corpus.describe("people", "those who came")
+    assert tf.open_corpus(one / "people.csv").profile("people").description == "those who came"
+    again = tf.open_corpus(one.rename(tmp_path / "moved"))
+    assert is_hidden(again, "people", "secret")
+    assert again.profile("people").description == "those who came"
 
 
 def test_a_copy_that_was_opened_before_is_hidden_too(tmp_path, cache_folder):
@@ -173,7 +218,8 @@ def test_a_copy_that_was_opened_before_is_hidden_too(tmp_path, cache_folder):
     tf.open_corpus(other)
     assert b"zqs-" in below(cache_folder)
     tf.open_corpus(one).hide("people.secret")
-    assert is_hidden(tf.open_corpus(other), "people", "secret")
+    with pytest.warns(CopiedDataWarning, match="secret is hidden"):
+        assert is_hidden(tf.open_corpus(other), "people", "secret")
     assert b"zqs-" not in below(cache_folder, facts_folder()), "what its catalogue had is removed"
 
 
@@ -183,7 +229,7 @@ def test_a_copy_that_was_changed_is_hidden_and_said(tmp_path, shop, cache_folder
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("INSERT INTO customers VALUES (91, 'zqs-987', 'Braga')")
         connection.commit()
-    with pytest.warns(CatalogueWarning, match=r"other\.customers\.ssn is hidden: .*shop\.sqlite.* corpus\.show"):
+    with pytest.warns(CopiedDataWarning, match=r"other\.customers\.ssn is hidden: .*shop\.sqlite.* corpus\.show"):
         again = tf.open_corpus(other)
     assert is_hidden(again, "customers", "ssn")
     assert b"zqs-987" not in below(cache_folder, facts_folder())

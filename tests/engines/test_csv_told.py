@@ -1,12 +1,13 @@
 """CSV files whose writing has to be told, and workbooks."""
 
+import re
 import warnings
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import InvalidArgument, NumbersAsTextWarning, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import ColumnFormatWarning, InvalidArgument, UnreadableTable, UnreadableTableWarning
 
 GERMAN = "tag;betrag;plz\n31.12.2024;242,80;01067\n01.02.2025;1.242,80;10115\n;;\n"
 
@@ -19,19 +20,147 @@ def folder(tmp_path):
     return folder
 
 
-def test_numbers_with_decimal_commas_are_noticed(folder):
-    with pytest.warns(NumbersAsTextWarning, match="'betrag'.*decimal commas.*decimal': ','") as said:
-        corpus = tf.open_corpus(folder, progress=False)
-    assert not any("242,80" in str(one.message) for one in said), "the column may be hidden: no cell is shown"
-    assert corpus["belege"]["betrag"].tolist()[:2] == ["242,80", "1.242,80"]
+def said_of(folder, **given):
+    """The corpus, and what was said when it was opened."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        corpus = tf.open_corpus(folder, progress=False, **given)
+    assert all(issubclass(one.category, ColumnFormatWarning) for one in caught), [str(one.message) for one in caught]
+    return corpus, [str(one.message) for one in caught]
 
 
-@pytest.mark.parametrize("cells", ["1,234\n2,500", "a,b\n1,5", "1,5,2\n1,5,3", "x\ny"])
-def test_thousands_and_texts_are_not_taken_for_decimal_commas(tmp_path, cells):
-    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells.split("\n")))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tf.open_corpus(tmp_path, progress=False)
+def test_numbers_with_decimal_commas_are_numbers_and_that_is_said(folder):
+    corpus, said = said_of(folder)
+    assert ["read as numbers: 'betrag' (decimal commas" in one for one in said] == [True]
+    assert not any("242,80" in one for one in said), "the column may be hidden: no cell is shown"
+    assert corpus["belege"]["betrag"].tolist()[:2] == [242.8, 1242.8]
+    assert corpus["belege"]["plz"].tolist()[:2] == ["01067", "10115"], "leading zeros stay"
+    assert corpus.profile("belege").column("betrag").family == "real"
+    assert tf.exec_sql(corpus)("SELECT sum(betrag) AS whole FROM belege")["whole"][0] == pytest.approx(1485.6)
+    assert said_of(folder)[1] == [], "said where the file is read"
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["$1,200.50", "$7"], [1200.5, 7]),
+        (["12 %", "7 %", ""], [12, 7]),
+        (["1'234.50", "5"], [1234.5, 5]),
+        (["1 234,50", "17,0"], [1234.5, 17]),
+        (["1\u00a0234", "17"], [1234, 17]),
+        (["(1,200.50)", "-3", "\u22124"], [-1200.5, -3, -4]),
+        (["1.234.567", "950"], [1234567, 950]),
+        (["1.200,00 €", "-3,5 €"], [1200, -3.5]),
+        (["9007199254740993 EUR", "1 EUR"], [9007199254740993, 1]),
+    ],
+)
+def test_a_column_of_one_format_is_numbers(tmp_path, cells, numbers):
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
+    corpus, said = said_of(tmp_path)
+    assert corpus["t"]["a"].dropna().tolist() == numbers
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_said"),
+    [
+        (["1,234", "2,500"], True),
+        (["1,234", "950"], True),
+        (["1.234,50", "12.5"], True),
+        (["12 %", "0.12"], True),
+        (["$5", "€5"], True),
+        (["a,b", "1,5"], False),
+        (["1,5,2", "1,5,3"], False),
+        (["555 123 456", "555 123 457"], False),
+        (["1.2.3", "1.10.0"], False),
+        (["007,5", "008,5"], False),
+        (["x", "y"], False),
+        (["12.345.678.901.234.567.890", "1"], True),
+        (["9.007.199.254.740.993,25", "1,5"], True),
+    ],
+)
+def test_other_columns_stay_text_and_are_named_where_they_look_like_numbers(tmp_path, cells, is_said):
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
+    corpus, said = said_of(tmp_path)
+    assert corpus["t"]["a"].tolist() == cells
+    assert [bool(re.search("column 'a' .*as text", one)) for one in said] == [True] * is_said
+
+
+def test_a_format_is_that_of_all_rows_and_the_same_in_each_piece(tmp_path, monkeypatch):
+    monkeypatch.setattr("tagframe.engines.files.CHUNK_ROWS", 3)
+    monkeypatch.setattr("tagframe.engines.files._HEAD_ROWS", 4)
+    rows = [*range(10), "1.200,5"]
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{one};12\n" for one in rows))
+    (tmp_path / "u.csv").write_text("a;b\n" + "".join(f"{one};12\n" for one in [*rows, "n. a."]))
+    corpus, said = said_of(tmp_path)
+    assert corpus["t"]["a"].tolist() == [*range(10), 1200.5]
+    assert corpus.read("t", ["a"], limit=2)["a"].dtype == "float64"
+    assert corpus.profile("t").column("a").family == "real"
+    assert corpus["u"]["a"].tolist() == [*map(str, rows), "n. a."]
+    assert len(said) == 1
+    (batch,) = tf.read_batches(tmp_path / "t.csv", rows=100, where={"a": 1200.5})
+    assert batch.to_dict("list") == {"a": [1200.5], "b": [12]}
+
+
+def test_options_for_a_folder_change_no_number_of_another_format(tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "belege.csv").write_text("kunde;betrag;stück\n53;1.242,80;1.200\n54;2,5;3\n")
+    (folder / "customers.csv").write_text("key,weight,name\n53.0,12.5,Ann\n54.0,13.125,Bo\n")
+    corpus, said = said_of(folder, csv={"decimal": ",", "thousands": "."})
+    assert corpus["belege"].to_dict("list") == {"kunde": [53, 54], "betrag": [1242.8, 2.5], "stück": [1200, 3]}
+    assert corpus["customers"].to_dict("list") == {"key": [53, 54], "weight": [12.5, 13.125], "name": ["Ann", "Bo"]}
+    assert len(said) == 1
+    assert re.search(r"customers\.csv: not all cells of columns 'key', 'weight' have the format of csv=", said[0])
+    assert len(tf.merge(corpus["belege"], corpus["customers"], on="kunde = key")) == 2
+
+
+def test_options_by_file(tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    for name in ("de_1.csv", "en_1.csv"):
+        (folder / name).write_text("id;amount\n1;1.234\n2;2.345\n")
+    corpus, said = said_of(folder, csv={"*": {"sep": ";"}, "de_*.csv": {"decimal": ",", "thousands": "."}})
+    assert said == []
+    assert corpus["de_1"]["amount"].tolist() == [1234, 2345]
+    assert corpus["en_1"]["amount"].tolist() == [1.234, 2.345]
+    corpus.save(tmp_path / "kept.catalogue")
+    (folder / "en_1.csv").unlink()
+    (folder / "de_1.csv").rename(folder / "de_2.csv")
+    assert tf.open_corpus(tmp_path / "kept.catalogue", progress=False)["de_2"]["amount"].tolist() == [1234, 2345]
+    with pytest.raises(InvalidArgument, match=r"'fr_\*', and no CSV file in"):
+        tf.open_corpus(folder, csv={"fr_*": {"decimal": ","}})
+    with pytest.raises(InvalidArgument, match="did you mean 'decimal'"):
+        tf.open_corpus(folder, csv={"de_*": {"decimel": ","}})
+
+
+def test_a_title_above_the_header_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("Report 2024;;\n;;\nid;amount;day\n1;1.234,50;x\n")
+    assert [re.search("names 1 of 3 columns.*'skiprows': 2", one) is not None for one in said_of(tmp_path)[1]] == [True]
+    corpus, said = said_of(tmp_path, csv={"t.csv": {"skiprows": 2}})
+    assert corpus["t"].to_dict("list") == {"id": [1], "amount": [1234.5], "day": ["x"]}
+    assert len(said) == 1
+
+
+def test_mixed_days_and_months_are_named_by_file_and_column(tmp_path):
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    (folder / "mixed.csv").write_text("id,day\n1,01/02/2024\n2,13/02/2024\n3,02/13/2024\n")
+    (folder / "uk.csv").write_text("id,day_in\n1,01/02/2024\n2,13/02/2024\n")
+    (folder / "us.csv").write_text("id,day_in\n1,01/02/2024\n2,02/13/2024\n")
+    (folder / "iso.csv").write_text("id,day\n1,2024-02-01\n")
+    corpus, said = said_of(folder)
+    text = "\n".join(said)
+    assert re.search(r"mixed\.csv: column 'day' has dates with the day first in some cells and the month first", text)
+    assert re.search(r"uk\.csv: column 'day_in' has dates with the day first: they stay text", text)
+    assert re.search(r"column 'day_in' have the day first in uk\.csv and the month first in us\.csv", text)
+    assert len(said) == 4
+    assert corpus["us"]["day_in"].tolist() == ["01/02/2024", "02/13/2024"]
+    corpus, said = said_of(folder, csv={"dayfirst": True})
+    assert corpus["uk"]["day_in"].tolist() == [pd.Timestamp(2024, 2, 1), pd.Timestamp(2024, 2, 13)]
+    assert corpus["us"]["day_in"].tolist() == ["01/02/2024", "02/13/2024"], "not all of them have the day first"
+    assert corpus["iso"]["day"].tolist() == [pd.Timestamp(2024, 2, 1)]
+    assert [re.search(r"(\w+)\.csv: column", one)[1] for one in said] == ["mixed", "us"]
 
 
 def test_what_is_told_is_read_so_and_remembered(folder, tmp_path):
@@ -51,13 +180,12 @@ def test_what_is_told_is_read_so_and_remembered(folder, tmp_path):
 
 
 def test_other_options_are_another_reading(folder):
+    (folder / "belege.csv").write_text("tag;betrag\n1;2\n2;?\n")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbersAsTextWarning)
-        assert tf.open_corpus(folder, progress=False).profile("belege").column("betrag").family == "text"
-        assert tf.open_corpus(folder, csv={"decimal": ",", "thousands": "."}, progress=False).profile("belege").column(
-            "betrag"
-        ).family == "real"  # fmt: skip
-        assert tf.open_corpus(folder, progress=False).profile("belege").column("betrag").family == "text"
+        warnings.simplefilter("ignore", ColumnFormatWarning)
+        for told, family in ((None, "text"), ({"na_values": ["?"]}, "integer"), (None, "text")):
+            corpus = tf.open_corpus(folder, csv=told, progress=False)
+            assert corpus.profile("belege").column("betrag").family == family
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ _MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"
             "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
 """pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
 _PADDED = r"^\s*[+-]?0[0-9].*"
+_YEAR_LAST = r"^\s*[0-9]{1,2}[^0-9]"
 _KEPT_LAKES = 16
 
 
@@ -178,21 +179,25 @@ class Lake:
         return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"
 
     def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
-        """Types that hold all rows, where numbers with leading zeros are text."""
+        """Types that hold all rows, where numbers with leading zeros, and dates that do not begin with the year, are
+        text: DuckDB would guess what is the day in 01/02/2024."""
         options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={quoted_texts(_MISSING)}"
         whole = f"read_csv({quoted_texts(table.patterns)}, {options})"
         columns = self._columns(whole)
-        numbers = [column.name for column in columns if column.type in ("BIGINT", "DOUBLE")]
+        texts = {
+            **{column.name: _PADDED for column in columns if column.type in ("BIGINT", "DOUBLE")},
+            **{column.name: _YEAR_LAST for column in columns if column.type.startswith(("DATE", "TIMESTAMP"))},
+        }
         raw = f"read_csv({quoted_texts(table.patterns)}, {options}, all_varchar=true)"
         written = {column.name for column in self._columns(raw) if column.type == "VARCHAR"}
-        tested = [name for name in numbers if name in written]
+        tested = [name for name in texts if name in written]
         types = dict(columns)
         if tested:
             shown = ", ".join(
-                f"coalesce(bool_or(regexp_matches({quoted(name)}, '{_PADDED}')), false)" for name in tested
+                f"coalesce(bool_or(regexp_matches({quoted(name)}, '{texts[name]}')), false)" for name in tested
             )
             (found,) = self.fetch(f"SELECT {shown} FROM {raw}").to_pylist()
-            types.update({name: "VARCHAR" for name, padded in zip(tested, found.values(), strict=True) if padded})
+            types.update({name: "VARCHAR" for name, stays in zip(tested, found.values(), strict=True) if stays})
         told = ", ".join(f"{quoted_text(name)}: {quoted_text(type)}" for name, type in types.items() if name in written)
         source = f"read_csv({quoted_texts(table.patterns)}, {options}, types={{{told}}})" if told else whole
         return source, [LakeColumn(column.name, types[column.name]) for column in columns]

@@ -1,0 +1,407 @@
+"""How the numbers and dates of a column of text are written, decided over the whole column, once for every reader.
+
+A column is read as numbers if all of its cells have one format: a decimal comma or point, one separator of thousands
+(in groups of three digits), one unit (``%`` or a currency) in all cells or in none, a minus sign or parentheses. A cell
+that may be read in two ways ("1,234") decides nothing. Numbers with leading zeros are codes and stay text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pandas as pd
+
+_PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""What pandas reads as a number by itself."""
+_CELL = re.compile(
+    r"(?P<open>\()?\s*(?P<sign>[+\-\u2212])?\s*(?P<before>[^\W\d_]{3}\b|[^\w\s.,'()+-])?\s*(?P<sign2>[+\-\u2212])?"
+    r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
+    r"\s*(?P<after>[^\W\d_]{3}\b|[^\w\s.,'()+-])?\s*(?P<close>\))?"
+)
+_CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
+_SPACES = "[ \u00a0\u202f]"
+_SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
+_WHOLE_DIGITS, _DIGITS = 18, 15
+"""Digits that every integer of 64 bits, and every float, can hold."""
+_GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
+_POINT_UNITS = ("$", "£")
+"""Their numbers have decimal points."""
+_DATE = re.compile(
+    r"\s*(?:(?P<year>[0-9]{4})(?P<mark>[./-])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})"
+    r"|(?P<first>[0-9]{1,2})(?P<sign>[./-])(?P<second>[0-9]{1,2})(?P=sign)(?P<last>[0-9]{4}|[0-9]{2}))"
+    r"(?:[T ](?P<time>[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?))?\s*"
+)
+
+Order = Literal["day first", "month first"]
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How the numbers of a column are written.
+
+    Attributes:
+        decimal, thousands: separators; "" for none.
+        unit: ``%`` or a currency, in every cell; "" for none.
+        whole: whether all are whole numbers.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
+    whole: bool = False
+
+    def numbers(self, cells: pd.Series) -> pd.Series:
+        """The cells of text as numbers, ``Int64`` or ``Float64``; a blank one is null."""
+        known = {text: self.number(text) for text in cells.dropna().unique()}
+        found = [known.get(text) if isinstance(text, str) else None for text in cells]
+        return pd.Series(found, index=cells.index, dtype="Int64" if self.whole else "Float64", name=cells.name)
+
+    def number(self, text: str) -> int | float | None:
+        """The number of a cell that has this format; None if it is blank."""
+        if not text.strip():
+            return None
+        cell = _CELL.fullmatch(text.strip())
+        if cell is None:  # with an exponent
+            return float(text)
+        body = cell["body"]
+        if self.thousands:
+            body = re.sub(_SEPARATORS[self.thousands], "", body)
+        body = body.replace(self.decimal, ".")
+        is_negative = bool(cell["open"]) or "-" in _signs(cell)
+        number: int | float = int(body) if self.whole else float(body)
+        return -number if is_negative else number
+
+    def __str__(self) -> str:
+        parts = ["decimal commas" if self.decimal == "," else ""]
+        parts.append(f"{self.thousands!r} between thousands" if self.thousands else "")
+        parts.append(f"the unit {self.unit}" if self.unit else "")
+        return ", ".join(filter(None, parts)) or "parentheses or spaces"
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """How the dates of a column are written: which of day and month comes first where the year is last."""
+
+    order: Order
+
+    def dates(self, cells: pd.Series) -> pd.Series:
+        """The cells of text as moments; a blank one is null."""
+        known = {text: _moment(text, self.order) for text in cells.dropna().unique()}
+        found = [known.get(text) if isinstance(text, str) else None for text in cells]
+        return pd.Series(pd.to_datetime(pd.Series(found, index=cells.index, dtype="datetime64[us]")), name=cells.name)
+
+
+@dataclass(frozen=True)
+class Formats:
+    """The formats of a file's columns.
+
+    Attributes:
+        numbers: of columns that are read as numbers, though pandas would read text or other numbers.
+        dates: of columns that are read as dates.
+        mixed: columns whose cells are all numbers, in several formats or in one with two meanings; they stay text. With
+            the reason.
+        unfit: columns of numbers that do not have the format that the user gave; they are read as they are.
+        thousands: columns of numbers whose points may be between thousands, as the file has decimal commas elsewhere.
+        orders: what comes first in columns of dates with the year last that stay text; None if cells disagree.
+        not_dates: columns that the user named as dates and that have other cells, with one of these cells.
+    """
+
+    numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
+    dates: Mapping[str, DateFormat] = field(default_factory=dict)
+    mixed: Mapping[str, str] = field(default_factory=dict)
+    unfit: tuple[str, ...] = ()
+    thousands: tuple[str, ...] = ()
+    orders: Mapping[str, Order | None] = field(default_factory=dict)
+    not_dates: tuple[str, ...] = ()
+
+    @property
+    def as_text(self) -> set[str]:
+        """The columns that are read as text first."""
+        return {*self.numbers, *self.dates}
+
+    def typed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame, in which these columns are text, with them as numbers and dates."""
+        typed: dict[str, pd.Series] = {}
+        for name, cells in frame.items():
+            called = str(name)
+            if called in self.numbers:
+                typed[called] = self.numbers[called].numbers(cells)
+            elif called in self.dates:
+                typed[called] = self.dates[called].dates(cells)
+        return frame.assign(**typed) if typed else frame
+
+
+class Column:
+    """What the cells of a column that were seen so far have in common."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.formats = list(_FORMATS)
+        self.is_number = True
+        self.plain = True
+        self.units: set[str] = set()
+        self.groups: set[int] = set()
+        self.fractions: set[tuple[str, str]] = set()
+        self.marked: set[str] = set()
+        self.dots_group = True
+        self.digits = 0
+        self.is_date = True
+        self.orders: set[Order] = {"day first", "month first"}
+        self.year_last = False
+        self.slashes = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still be numbers or dates."""
+        return self.is_number or self.is_date
+
+    def see(self, cells: Iterable[str]) -> None:
+        """Look at distinct cells that are not null."""
+        for text in cells:
+            text = text.strip()
+            if not text:
+                continue
+            self.seen = True
+            if self.is_date:
+                self._see_date(text)
+            if self.is_number:
+                self._see_number(text)
+            if not self.is_open:
+                return
+
+    def _see_number(self, text: str) -> None:
+        is_plain = _PLAIN.fullmatch(text) is not None
+        self.plain &= is_plain
+        if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
+            self.units.add("")
+            self.groups.add(0)
+            self.digits = max(self.digits, len(text))
+            return
+        cell = _CELL.fullmatch(text)
+        if cell is None and is_plain:  # an exponent
+            self.formats = [one for one in self.formats if one[0] == "."]
+            self.dots_group = False
+            self.fractions.update(self.formats)
+            self.units.add("")
+            return
+        if cell is None or not _is_number(cell):
+            self.is_number = False
+            return
+        body = cell["body"]
+        self.digits = max(self.digits, sum(map(str.isdigit, body)))
+        self.units.add(_unit(cell))
+        fitting = {one: found for one, form in _FORMATS.items() if (found := form.fullmatch(body)) is not None}
+        if not fitting:  # "1.2.3"
+            self.is_number = False
+            return
+        self.formats = [one for one in self.formats if one in fitting]
+        self.fractions.update(one for one, found in fitting.items() if found["fraction"] is not None)
+        self.marked.update(mark for mark in ".," if mark in body)
+        if any(mark in body for mark in ",.'\u2019 \u00a0\u202f"):
+            self.groups.add(len(_GROUP.findall(body)))
+            self.dots_group &= "." not in body or _FORMATS[",", "."].fullmatch(body) is not None
+        else:
+            self.groups.add(0)
+
+    def _see_date(self, text: str) -> None:
+        found = _DATE.fullmatch(text)
+        possible: set[Order] = {order for order in _ORDERS if found and _moment(text, order) is not None}
+        if found is None or not possible:
+            self.is_date = False
+            return
+        if found["sign"]:
+            self.year_last = True
+            self.slashes |= found["sign"] != "."
+            self.orders &= possible
+
+    def number_format(self, told: tuple[str, str] | None, file: str = "") -> NumberFormat | str | None:
+        """The one format of the numbers; a text says why there is none; None for what pandas reads by itself.
+
+        Args:
+            told: the decimal and the thousands separator that the user gave.
+            file: the decimal separator of other columns of the file, if they agree.
+        """
+        if not self.seen or not self.is_number:
+            return None
+        if len(self.units) > 1:
+            return f"they have the units {', '.join(sorted(repr(unit) if unit else 'none' for unit in self.units))}"
+        (unit,) = self.units or {""}
+        if told is not None and (fits := self._fits(told)) is not None:
+            if self.plain and (told[1] != "." or "." not in self.marked):
+                return None
+            return self._exact(NumberFormat(told[0], told[1], unit, whole=not fits))
+        if self.plain:
+            return None
+        formats = [one for one in self.formats if self._is_told_by_groups(one)]
+        if not formats:
+            return None if self.formats else "they are written in several ways"
+        decimals = {decimal for decimal, _ in formats}
+        if len(decimals) > 1 and self.marked:
+            decimal = "." if unit in _POINT_UNITS else file
+            formats = [one for one in formats if one[0] == decimal]
+            if not formats:
+                return "commas or points in them are decimal marks, or stand between thousands"
+        best = next((one for one in formats if not one[1]), formats[0])
+        return self._exact(NumberFormat(best[0], best[1], unit, whole=best not in self.fractions))
+
+    def _exact(self, found: NumberFormat) -> NumberFormat | str:
+        """The format, or that numbers have more digits than integers or floats of 64 bits hold."""
+        most = _WHOLE_DIGITS if found.whole else _DIGITS
+        return found if self.digits <= most else f"some have {self.digits} digits, and a number here has {most} at most"
+
+    def _fits(self, told: tuple[str, str]) -> bool | None:
+        """Whether numbers have fractions in the format that was given; None if they do not have this format."""
+        decimal, thousands = told
+        for one in self.formats:
+            if one[0] == decimal and one[1] in (thousands, ""):
+                return one in self.fractions
+        return None
+
+    def _is_told_by_groups(self, one: tuple[str, str]) -> bool:
+        """Whether a separator stands between thousands: "555 123 456" in each cell is more likely a code."""
+        thousands = one[1]
+        if not thousands:
+            return True
+        if one in self.fractions or len(self.groups) > 1 or thousands == "'":
+            return True
+        # In groups of one length they may be decimals, too, and are told apart by other columns.
+        return self.groups == {1} and thousands in ".,"
+
+    def date_order(self) -> Order | None:
+        """What comes first in the dates of the column; None if that is not clear."""
+        return next(iter(self.orders)) if len(self.orders) == 1 else None
+
+
+_ORDERS: tuple[Order, Order] = ("day first", "month first")
+
+
+def is_known(told: Mapping[str, Any]) -> bool:
+    """Whether the separators that the user gave are those of a format here."""
+    decimal, thousands = told.get("decimal", "."), told.get("thousands") or ""
+    return decimal in (".", ",") and thousands in ("", *_SEPARATORS)
+
+
+def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
+    point = re.escape(decimal)
+    groups = rf"[1-9][0-9]{{0,2}}(?:{_SEPARATORS[thousands]}[0-9]{{3}})+|" if thousands else ""
+    return re.compile(rf"(?:{groups}[0-9]+)?(?P<fraction>{point}[0-9]+)?")
+
+
+_FORMATS = {
+    one: _pattern(*one)
+    for one in ((".", ""), (",", ""), (".", ","), (",", "."), (".", "'"), (",", "'"), (",", " "), (".", " "))
+}
+
+
+def _signs(cell: re.Match[str]) -> str:
+    return f"{cell['sign'] or ''}{cell['sign2'] or ''}".replace("\u2212", "-")
+
+
+def _unit(cell: re.Match[str]) -> str:
+    return str(cell["before"] or cell["after"] or "")
+
+
+def _is_number(cell: re.Match[str]) -> bool:
+    body = cell["body"]
+    if len(body) > 1 and body[0] == "0" and body[1].isdigit():
+        return False  # a code, whose zeros count
+    if bool(cell["open"]) != bool(cell["close"]) or len(_signs(cell)) + bool(cell["open"]) > 1:
+        return False
+    if cell["before"] and cell["after"]:
+        return False
+    unit = _unit(cell)
+    return not unit or unit == "%" or unit in _CODES or unicodedata.category(unit[0]) == "Sc"
+
+
+def _moment(text: str, order: Order) -> dt.datetime | None:
+    """The moment that a text names; None for none."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return None
+    if found["year"]:
+        year, month, day = found["year"], found["month"], found["day"]
+    else:
+        year, month, day = found["last"], found["first"], found["second"]
+        if order == "day first":
+            month, day = day, month
+    if len(year) == 2:
+        year = f"{20 if int(year) < 69 else 19}{year}"  # as POSIX has it
+    try:
+        hour, minute, *rest = (found["time"] or "0:00").split(":")
+        second, _, fraction = (rest[0] if rest else "0").partition(".")
+        return dt.datetime(
+            int(year), int(month), int(day), int(hour), int(minute), int(second), int(fraction.ljust(6, "0") or 0)
+        )
+    except ValueError:
+        return None
+
+
+def formats_of(columns: Mapping[str, Column], told: Mapping[str, Any]) -> Formats:
+    """The formats of columns whose cells were all seen.
+
+    Args:
+        columns: by their names.
+        told: ``decimal``, ``thousands``, ``dayfirst`` and ``parse_dates`` as the user gave them.
+    """
+    given = None
+    if "decimal" in told or "thousands" in told:
+        thousands = str(told.get("thousands") or "")
+        given = str(told.get("decimal") or ("," if thousands == "." else ".")), thousands
+    first = {name: column.number_format(given) for name, column in columns.items()}
+    found = {one.decimal for name, one in first.items() if isinstance(one, NumberFormat) and columns[name].marked}
+    file = next(iter(found)) if len(found) == 1 else ""
+    numbers: dict[str, NumberFormat] = {}
+    mixed: dict[str, str] = {}
+    for name, column in columns.items():
+        one = column.number_format(given, file)
+        if isinstance(one, NumberFormat):
+            numbers[name] = one
+        elif one is not None:
+            mixed[name] = one
+    points = [
+        name
+        for name, column in columns.items()
+        if column.seen and column.is_number and column.plain and "." in column.marked and name not in numbers
+    ]
+    unfit = tuple(name for name in points if given is not None and given[0] != ".")
+    between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
+    dates, orders, wrong = _dates(columns, told)
+    return Formats(numbers, dates, mixed, unfit, between, orders, wrong)
+
+
+def _dates(
+    columns: Mapping[str, Column], told: Mapping[str, Any]
+) -> tuple[dict[str, DateFormat], dict[str, Order | None], tuple[str, ...]]:
+    """The columns that are read as dates, the orders of the others with dates, and the named ones that have none."""
+    named = told.get("parse_dates")
+    listed = set(map(str, named)) if isinstance(named, list | tuple) else set()
+    is_told = bool(named) or "dayfirst" in told
+    dates: dict[str, DateFormat] = {}
+    orders: dict[str, Order | None] = {}
+    wrong = []
+    for name, column in columns.items():
+        is_date = column.seen and column.is_date
+        if not is_date:
+            if name in listed and column.seen:
+                wrong.append(name)
+            continue
+        order = column.date_order()
+        is_asked = is_told and (not listed or name in listed)
+        if is_asked and "dayfirst" in told:
+            wanted: Order = "day first" if told["dayfirst"] else "month first"
+            if wanted in column.orders:
+                dates[name] = DateFormat(wanted)
+                continue
+        elif is_asked and column.orders:
+            dates[name] = DateFormat(order or "month first")
+            if order is None and column.year_last:
+                orders[name] = "month first"
+            continue
+        if column.year_last and (not column.orders or (order is not None and column.slashes) or is_asked):
+            orders[name] = order
+    return dates, orders, tuple(wrong)

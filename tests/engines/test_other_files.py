@@ -1,0 +1,203 @@
+"""Compressed CSV, JSON, Feather and DuckDB files in a folder are tables; what is not read is named."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.engines import file_limits as limits
+from tagframe.errors import EmptyCorpus, UnreadableTable, UnreadableTableWarning
+
+ORDERS = "order_id,customer_id,amount\n1,10,2.5\n2,20,3.5\n3,10,\n"
+
+
+def opened(folder: Path) -> tf.Corpus:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableTableWarning)
+        return tf.open_corpus(folder, progress=False)
+
+
+def problem(path: Path) -> str:
+    (path.parent / "good.csv").write_text("a\n1\n")
+    corpus = opened(path.parent)
+    assert [profile.name for profile in corpus] == ["good"]
+    (found,) = map(str, corpus.problems)
+    assert path.name in found
+    return found
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+def test_compressed_files(tmp_path, ending, pack):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / f"orders.csv.{ending}").write_bytes(pack.compress(ORDERS.encode("cp1252")))
+    (folder / f"towns.tsv.{ending}").write_bytes(pack.compress("id\ttown\n010\tKöln\n".encode("cp1252")))
+    (folder / f"customers.jsonl.{ending}").write_bytes(pack.compress(b'{"customer_id": 10}\n{"customer_id": 20}\n'))
+    corpus = opened(folder)
+    assert corpus.ids == ("shop.customers", "shop.orders", "shop.towns")
+    assert corpus["towns"].to_dict("list") == {"id": ["010"], "town": ["Köln"]}
+    merged = tf.merge({"orders": corpus["orders"], "customers": corpus["customers"]}, on="customer_id")
+    assert len(merged) == 3
+    assert tf.exec_sql(corpus)("SELECT sum(amount) AS whole FROM orders")["whole"][0] == 6
+
+
+def test_json_files(tmp_path):
+    rows = [
+        {"id": 1, "big": 2**60 + 1, "tags": ["a", "ü"], "at": {"x": 1}},
+        {"id": 2, "big": None, "zip": "00501", "part": 0.5},
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(rows), encoding="utf-8-sig")
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n\n", encoding="utf-8")
+    (tmp_path / "c.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-16")
+    corpus = opened(tmp_path)
+    for name in "abc":
+        frame = corpus[name]
+        assert frame["big"].tolist()[0] == 2**60 + 1
+        assert frame["tags"].tolist()[0] == '["a", "ü"]'
+        assert frame["at"].tolist()[0] == '{"x": 1}'
+        assert frame["zip"].tolist()[1] == "00501"
+        assert frame.isna().sum().to_dict() == {"id": 0, "big": 1, "tags": 1, "at": 1, "zip": 1, "part": 1}
+        assert corpus.read(name, ["part", "id"], limit=1).columns.tolist() == ["part", "id"]
+    assert tf.exec_sql(corpus)("SELECT id FROM a WHERE tags LIKE '%ü%'")["id"].tolist() == [1]
+
+
+def test_integers_beside_fractions_lose_no_digit(tmp_path):
+    (tmp_path / "a.jsonl").write_text(f'{{"x": {2**53 + 1}}}\n{{"x": 0.5}}\n')
+    assert [str(cell) for cell in opened(tmp_path)["a"]["x"]] == [str(2**53 + 1), "0.5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"name": "tagframe", "version": 1}', "one object, with 'name', 'version', not a list of objects"),
+        ("[1, 2]", "a list of other things"),
+        ("[" * 100_000, "nested too deeply"),
+        ('[{"a": 1}', "cannot be read as JSON"),
+        ('{"a": 1}\n[2]\n', "line 2 is a list of other things"),
+        ('[{"a": ' + "9" * 10_000 + "}]", "cannot be read as JSON"),
+        (json.dumps([{str(n): n for n in range(limits.COLUMNS + 1)}]), "columns"),
+        (json.dumps([{str(n): n for n in range(9_000)}, *[{}] * 3_000]), "cells at most"),
+        ("", "cannot be read as JSON"),
+    ],
+    ids=["object", "numbers", "deep", "open", "lines", "digits", "wide", "sparse", "empty"],
+)
+def test_other_json_is_named(tmp_path, text, reason):
+    (tmp_path / "x.json").write_text(text)
+    assert reason in problem(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.json.gz", "bomb.jsonl.xz"])
+def test_what_is_compressed_too_well_is_named(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_PACKED_BYTES", 2**20)
+    pack = lzma if name.endswith("xz") else gzip
+    (tmp_path / name).write_bytes(pack.compress(b"a\n" + b"1\n" * 2**21))
+    assert "1 MB without its compression" in problem(tmp_path / name)
+
+
+@pytest.mark.parametrize("data", [b"no archive", gzip.compress(ORDERS.encode() * 999)[:-9], b""])
+def test_damaged_archives_are_named(tmp_path, data):
+    (tmp_path / "x.csv.gz").write_bytes(data)
+    assert "cannot be read" in problem(tmp_path / "x.csv.gz")
+
+
+class TestFeather:
+    @pytest.fixture(autouse=True)
+    def _needs_pyarrow(self):
+        pytest.importorskip("pyarrow.feather")
+
+    @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+    def test_types(self, tmp_path, compression):
+        frame = pd.DataFrame(
+            {
+                "id": pd.array([2**60 + 1, None, 3], dtype="Int64"),
+                "text": ["a", None, "c"],
+                "when": pd.to_datetime(["2020-01-01", None, "2021-05-05"]),
+                "kind": pd.Categorical(["x", "y", "x"]),
+            }
+        )
+        frame.to_feather(tmp_path / "t.feather", compression=compression)
+        corpus = opened(tmp_path)
+        read = corpus["t"]
+        assert read["id"].dtype == "Int64"
+        assert read["id"][0] == 2**60 + 1
+        assert {column.name: column.family for column in corpus.profile("t").columns} == {
+            "id": "integer", "text": "text", "when": "date", "kind": "text",
+        }  # fmt: skip
+        assert corpus.read("t", ["kind", "id"], limit=2).shape == (2, 2)
+
+    def test_what_is_compressed_too_well_is_named_before_it_is_read(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(limits, "FREE_FEATHER_BYTES", 2**20)
+        pd.DataFrame({"a": ["x" * 2**20] * 20}).to_feather(tmp_path / "t.feather", compression="zstd")
+        assert (tmp_path / "t.feather").stat().st_size < 20_000
+        assert "without its compression" in problem(tmp_path / "t.feather")
+
+    @pytest.mark.parametrize("data", [b"", b"ARROW1\0\0 not really", b"FEA1"])
+    def test_damaged(self, tmp_path, data):
+        (tmp_path / "t.feather").write_bytes(data)
+        assert "cannot be read as Feather" in problem(tmp_path / "t.feather")
+
+
+class TestDuckDB:
+    @pytest.fixture
+    def duckdb(self):
+        return pytest.importorskip("duckdb")
+
+    def test_a_database_file(self, tmp_path, duckdb):
+        folder = tmp_path / "data"
+        folder.mkdir()
+        with duckdb.connect(str(folder / "shop.duckdb")) as connection:
+            connection.execute("""
+                CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);
+                CREATE TABLE orders (id INTEGER, customer INTEGER REFERENCES customers (id), paid DECIMAL(9, 2));
+                INSERT INTO customers VALUES (1, 'Ann'), (2, 'Bo');
+                INSERT INTO orders VALUES (7, 2, 1.5), (8, 1, 2.25);
+                CREATE SCHEMA old; CREATE TABLE old.orders AS SELECT * FROM orders;
+                CREATE VIEW named AS SELECT name FROM customers;
+            """)
+        (folder / "regions.csv").write_text("name,region\nAnn,north\n")
+        corpus = opened(folder)
+        assert corpus.ids == ("data.regions", "shop.customers", "shop.old.orders", "shop.orders")
+        assert [str(one).partition(" of ")[0] for one in corpus.problems] == ["the view 'named'"]
+        assert corpus.profile("shop.orders").foreign_keys[0].other_table == "customers"
+        found = corpus.subset(["shop.orders", "shop.customers"])
+        assert tf.exec_sql(found)("SELECT name FROM customers JOIN orders ON customer = customers.id ORDER BY paid")[
+            "name"
+        ].tolist() == ["Bo", "Ann"]
+        merged = tf.merge({"o": corpus["shop.orders"], "c": corpus["shop.customers"]}, on="o.customer = c.id")
+        assert merged["name"].tolist() == ["Bo", "Ann"]
+        assert [str(one).partition(" of ")[0] for one in opened(folder).problems] == ["the view 'named'"]
+
+    def test_a_damaged_one_is_named(self, tmp_path, duckdb):
+        (tmp_path / "x.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\xff" * 5000)
+        assert "cannot be read as a database of DuckDB" in problem(tmp_path / "x.duckdb")
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("a.orc", "pandas.read_orc"),
+        ("a.dta", "pandas.read_stata"),
+        ("a.csv.zip", "unpack it"),
+        ("a.accdb", "export its tables"),
+    ],
+)
+def test_a_file_that_is_not_read_is_named_with_what_reads_it(tmp_path, name, way):
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(UnreadableTable, match=way):
+        tf.open_corpus(tmp_path, progress=False)
+    assert way in problem(tmp_path / name)
+
+
+def test_other_files_are_not_named(tmp_path):
+    for name in ("readme.md", "notes.txt", "~$x.xlsx", ".hidden.json", ".~lock.a.csv#"):
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(EmptyCorpus):
+        tf.open_corpus(tmp_path)
