@@ -54,7 +54,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
 def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str]) -> PlanTable:
     if not isinstance(functions, Mapping) or not functions:
         raise InvalidArgument(
-            f"aggregate= must have the form {{{source.name!r}: {{column: function}}}}; got {functions!r}"
+            f"aggregate= must have the form {{{source.called!r}: {{column: function}}}}; got {functions!r}"
         )
     for column, function in functions.items():
         if column not in source.columns:
@@ -77,7 +77,7 @@ def way_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> str:
     columns = [column for column in source.columns if column not in keys and column not in source.hidden]
     measure = next((column for column in columns if is_measure(column)), None)
     column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
-    return f"aggregate={{{source.name!r}: {{{column!r}: {function!r}}}}}"
+    return f"aggregate={{{source.called!r}: {{{column!r}: {function!r}}}}}"
 
 
 def sentence_of(source: PlanTable) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
-from tagframe.corpus.references import FORM, NamedTable, column_pairs
+from tagframe.corpus.references import FORM, NamedTable, column_id, column_pairs
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.joins.role_text import in_their_roles, with_roles
 from tagframe.keys.key_pair import TURNED, Evidence, KeyPair, Sign
 
 On = str | KeyPair | Sequence[str | KeyPair]
@@ -29,7 +30,8 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         on: ``"a.x = b.y"`` (several columns joined by ``and``; a table may be left out if only one has the column), the
             same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` (see :func:`key_of`), a
             :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. The names in a
-            list form one key, and so do pairs of the same two tables.
+            list form one key, and so do pairs of the same two tables. ``"a.x = b.y as role"`` joins ``b`` in a role, so
+            that it may be joined several times; other pairs may name the role in place of a table: ``role.z = c.z``.
         tables: the tables that the text may name; tables that share a column are joined to the first that has it.
 
     Raises:
@@ -46,16 +48,18 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         raise InvalidArgument(f"on= must be {FORM}, the name of a shared column, or a list of these; got {on!r}")
     found: list[KeyPair] = []
     shared: list[str] = []
+    texts = [item for item in items if isinstance(item, str) and not any(item in table.columns for table in tables)]
+    named = with_roles([part[::2] for item in texts for part in _parts(item)], tables)
     for item in items:
         if isinstance(item, KeyPair):
             found.append(replace(item, score=1.0, evidence=_GIVEN))
         elif (_COMPARED.search(item) or _BETWEEN.search(item)) and not any(item in table.columns for table in tables):
-            found.append(key_of(item, tables))
+            found.append(key_of(item, named))
         else:
             shared.append(item)
     if shared:
         found += _by_name(shared, tables)
-    return _one_a_pair(found)
+    return _one_a_pair(found, {table.id for table in tables})
 
 
 def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
@@ -64,23 +68,37 @@ def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     ``"a.k = b.k and b.date <= a.date"`` means the row of ``b`` with the same ``k`` and the latest date up to
     ``a.date``. ``"a.date between b.start and b.end"`` means all rows of ``b`` whose interval contains ``a.date``.
     """
+    parts = _parts(text)
+    if any(len(part) != 3 for part in parts):  # the error says what is wrong
+        return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
+    tables = with_roles([part[::2] for part in parts], tables)
+    lefts, rights = (in_their_roles([part[side] for part in parts], tables) for side in (0, 2))
+    signs: list[Sign] = [part[1] for part in parts]  # type: ignore[misc]
+    if all(sign == "=" for sign in signs):
+        is_turned = lefts != [part[0] for part in parts] and rights == [part[2] for part in parts]
+        said = " and ".join(f"{left} = {right}" for left, right in zip(lefts, rights, strict=True))
+        found = KeyPair(*column_pairs(said, tables), 1.0, _GIVEN)
+        return found.reversed() if is_turned else found
+    compared = [*zip(lefts, signs, rights, strict=True)]
+    if any(left == right and sign != "=" for left, sign, right in compared):
+        raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
+    turned = [[one] if one[1] == "=" else [one, (one[2], TURNED[one[1]], one[0])] for one in compared]
+    key: KeyPair | None = None
+    for ways in product(*turned):  # "a.k = b.k and b.date <= a.date"
+        with suppress(InvalidArgument):
+            key = key or _compared(ways, tables)
+    return as_of_key(key or _compared(compared, tables))
+
+
+def _parts(text: str) -> list[list[str]]:
+    """The sides and the sign of each comparison in a text; other than three pieces where it is none."""
     pieces = iter(_AND.split(text.strip()))
     parts = []
     for part in pieces:
         moment, *start = _BETWEEN.split(part)
         both = [f"{moment} >= {start[0]}", f"{moment} <= {next(pieces, '')}"] if start else [part]
         parts += [_COMPARED.split(one) for one in both]
-    if any(len(part) != 3 for part in parts) or all(part[1] == "=" for part in parts):
-        return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
-    compared: list[tuple[str, Sign, str]] = [(left, sign, right) for left, sign, right in parts]  # type: ignore[misc]
-    if any(left == right and sign != "=" for left, sign, right in compared):
-        raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
-    turned = [[one] if one[1] == "=" else [one, (one[2], TURNED[one[1]], one[0])] for one in compared]
-    key = None
-    for said in product(*turned):  # "a.k = b.k and b.date <= a.date"
-        with suppress(InvalidArgument):
-            key = key or _compared(said, tables)
-    return as_of_key(key or _compared(compared, tables))
+    return parts
 
 
 def _compared(parts: Sequence[tuple[str, Sign, str]], tables: Sequence[NamedTable]) -> KeyPair:
@@ -110,10 +128,18 @@ def as_of_key(key: KeyPair) -> KeyPair:
 
 def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
     """The key pair as :func:`keys_on` reads it; without databases if the tables' names are unique."""
-    names = Counter(table.name.casefold() for table in tables)
-    shown = {table.id: table.name if names[table.name.casefold()] == 1 else table.id for table in tables}
-    left, right = shown[key.left_table], shown[key.right_table]
-    return " and ".join(f"{left}.{mine} {sign} {right}.{theirs}" for mine, sign, theirs in key.comparisons)
+    own = {(table.table or table).id: table.table or table for table in tables}
+    names = Counter([*(table.name.casefold() for table in own.values()),
+                     *(table.name.casefold() for table in tables if table.table)])  # fmt: skip
+    named = {table.id: table for table in tables}
+
+    def shown(table: NamedTable) -> str:
+        return table.name if names[table.name.casefold()] == 1 else table.id
+
+    left, right = named[key.left_table], named[key.right_table]
+    role = f" as {right.name}" if right.table else ""
+    mine, theirs = shown(left), shown(right.table or right)
+    return " and ".join(f"{mine}.{one} {sign} {theirs}.{other}" for one, sign, other in key.comparisons) + role
 
 
 def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPair]:
@@ -137,7 +163,7 @@ def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPa
     )
 
 
-def _one_a_pair(keys: Sequence[KeyPair]) -> list[KeyPair]:
+def _one_a_pair(keys: Sequence[KeyPair], ids: Container[str]) -> list[KeyPair]:
     """Pairs of the same two tables combined into one key of several columns."""
     found: dict[frozenset[str], KeyPair] = {}
     for key in keys:
@@ -147,5 +173,11 @@ def _one_a_pair(keys: Sequence[KeyPair]) -> list[KeyPair]:
             continue
         other = key if key.left_table == known.left_table else key.reversed()
         left, signs, right = zip(*dict.fromkeys([*known.comparisons, *other.comparisons]), strict=True)
+        equal = [theirs for theirs, sign in zip(right, signs, strict=True) if sign == "="]
+        if len(set(equal)) < len(equal) and known.right_table not in ids:
+            raise InvalidArgument(
+                f"{' and '.join(left)} of {known.left_table} are two roles, and both are joined with "
+                f"{column_id(known.right_table, (equal[0],))}: give each role its own name"
+            )
         found[key.tables] = as_of_key(replace(known, left_columns=left, right_columns=right, signs=signs))
     return list(found.values())

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
@@ -17,6 +18,7 @@ from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
+from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, known_by, known_by_parts, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
@@ -116,9 +118,9 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -> PlanTable:
+def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
-    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge)
+    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role)
     hidden = tuple(column.name for column in table.columns if column.hidden)
     unprompted = tuple(column.name for column in table.columns if column.unprompted)
     plain = replace(plain, hidden=hidden, hidden_by_user=hidden, unprompted=unprompted, known_by=known_by(table))
@@ -236,11 +238,13 @@ def _is_evidence(key: KeyPair) -> bool:
     return found.chance <= _ACCIDENT or bool(column_name(mine).key_word or column_name(theirs).key_word)
 
 
-def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:
+def _not_connected(
+    parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile], roles: InRoles
+) -> NotConnected:
     shown = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
-        for group in infer_unions(profiles)
+        for group in infer_unions([profile for profile in profiles if profile.id not in roles.tables])
     )
     near = nearest_pairs(profiles, {table: parts.root(table) for table in parts.parent}, keys)
     if not near:
@@ -248,7 +252,10 @@ def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Se
             f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass a key, "
             f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}'
         )
-    names = list(map(NamedTable.of, profiles))
+    names = []
+    for profile in profiles:
+        role, table = roles.role(profile.id), NamedTable.of(profile)
+        names.append(replace(table, id=roles.tables[profile.id]).as_role(role) if role else table)
     told = [", ".join(filter(None, [f"{key.score:.2f}", key.evidence.reason])) for key in near]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, told, strict=True))
     return NotConnected(
@@ -266,13 +273,12 @@ def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
     )
 
 
-def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:
+def _check_circles(given: Sequence[KeyPair], tables: Iterable[str]) -> None:
     parts = Components(sorted(tables))
     for key in given:
         if not parts.join(key.left_table, key.right_table):
             pairs = ", ".join(f"{pair.left} = {pair.right}" for pair in given)
             raise InvalidArgument(f"a plan joins each table once, but these key pairs form a circle: {pairs}")
-    return given
 
 
 def plan_joins(
@@ -315,8 +321,8 @@ def plan_joins(
     if anchor is not None and anchor not in by_id:
         raise TableNotFound(f"the anchor {anchor!r} is not among the tables: {did_you_mean(anchor, by_id)}")
     hints = role_hints or {}
-    keys = [*_checked(given, by_id), *(key for key in keys if key.tables not in {pair.tables for pair in given})]
-    kept = frozenset(given)
+    _check_circles(given, joined_tables([*by_id], given))
+    keys = [*given, *(key for key in keys if key.tables not in {pair.tables for pair in given})]
     stacks = (
         {stack.profile.id: stack for stack in stacks_of(profiles, [key for key in keys if key.score >= ACCEPTED])}
         if stack_unions
@@ -325,14 +331,20 @@ def plan_joins(
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)
-        kept = frozenset(renamed[key] for key in given if key in renamed)
+        given = [renamed[key] for key in given if key in renamed]
         stack_of = {part.id: stack.profile.id for stack in stacks.values() for part in stack.parts}
         anchor = stack_of.get(anchor, anchor) if anchor is not None else None
         sure = {stack for part, stack in stack_of.items() if part not in doubtful}
         doubtful = {stack_of.get(id, id) for id in doubtful} - sure
         profiles = [profile for profile in profiles if profile.id not in stack_of]
         profiles += [stack.profile for stack in stacks.values()]
-        by_id = {profile.id: profile for profile in profiles}
+    kept, roles = frozenset(given), InRoles(profiles, given, anchor)
+    if roles.tables:
+        own = roles.keys(keys)
+        keys = best_of(chain.from_iterable(own.values()))
+        hints = {one: hint for key, hint in hints.items() for one in own.get(key, ())}
+        profiles = roles.profiles
+    by_id = {profile.id: profile for profile in profiles}
     between = [key for key in keys if key.left_table != key.right_table]
     usable = [key for key in between if key.score >= ACCEPTED or (key.score >= _FAINT and _is_evidence(key))]
     tables = frozenset(by_id)
@@ -360,9 +372,14 @@ def plan_joins(
         else:
             faint = _faint_keys(profiles, parts, {*usable})
             if not faint:
-                raise _not_connected(parts, between, profiles)
+                raise _not_connected(parts, between, profiles, roles)
             usable += faint
-    sources = {table: _plan_table(available[table], table not in by_id, stacks.get(table)) for table in tables}
+    sources = {
+        table: _plan_table(
+            available[table], table not in by_id, stacks.get(roles.tables.get(table, table)), roles.role(table)
+        )
+        for table in tables
+    }
     edges = edges_among(tables, _FAINT)
     plans = []
     for start in [anchor] if anchor is not None else tables:

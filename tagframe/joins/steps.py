@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.references import column_id, in_role
 from tagframe.keys.column_names import table_entity
-from tagframe.keys.key_pair import KeyPair, Sign, column_id
+from tagframe.keys.key_pair import KeyPair, Sign
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "outer"]
@@ -41,6 +42,7 @@ class PlanTable:
             then has only the keys and these.
         hidden_by_user: those of ``hidden`` that the user hid.
         known_by: columns with nearly no repeated cells, so that a cell identifies a row.
+        role: the role in which the table is joined ("buyer"), or ""; its ``id`` is then ``database.table as role``.
     """
 
     id: str
@@ -59,6 +61,17 @@ class PlanTable:
     aggregates: tuple[tuple[str, str], ...] = ()
     hidden_by_user: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
+    role: str = ""
+
+    @property
+    def table(self) -> str:
+        """The id of the table whose rows these are, whatever its role."""
+        return self.id.removesuffix(in_role("", self.role)) if self.role else self.id
+
+    @property
+    def called(self) -> str:
+        """Its name in a statement, and before the names of its columns."""
+        return self.role or self.name
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -152,7 +165,10 @@ class JoinStep:
     def __str__(self) -> str:
         if not self.key.signs:
             return f"{self.left} = {self.right}"
-        parts = [f"{self.base}.{mine} {sign} {self.table}.{theirs}" for mine, sign, theirs in self.comparisons]
+        parts = [
+            f"{column_id(self.base, (mine,))} {sign} {column_id(self.table, (theirs,))}"
+            for mine, sign, theirs in self.comparisons
+        ]
         return " and ".join(parts)
 
 

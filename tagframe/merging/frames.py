@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import pandas as pd
 
@@ -21,6 +22,7 @@ from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
 from tagframe.joins.plan import JoinPlan
+from tagframe.joins.roles import joined_tables, without_roles
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_columns import NAMED, is_unnamed
@@ -67,6 +69,7 @@ def join_plan(
     keys: Sequence[str | KeyPair] | None = None,
     similarity: Similarity | None = None,
     stack: bool = True,
+    roles: Literal["all"] | None = None,
 ) -> JoinPlan:
     """Plan how to join the frames, starting from the first; see :func:`~tagframe.joins.plan_joins`.
 
@@ -83,6 +86,7 @@ def join_plan(
         keys: the key pairs to choose from, in place of inferred ones; given as text, ``"a.x = b.y"``, they are certain.
         similarity: likeness in meaning of two names, in [0, 1].
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one.
+        roles: "all" joins a frame once for each column that refers to it, as for :func:`merge`.
 
     Raises:
         InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or an
@@ -90,7 +94,7 @@ def join_plan(
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _plan(GivenFrames.of(frames), on, keys, similarity, stack)
+    return _plan(GivenFrames.of(frames), on, keys, similarity, stack, roles)
 
 
 def _plan(
@@ -99,11 +103,13 @@ def _plan(
     keys: Sequence[str | KeyPair] | None,
     similarity: Similarity | None,
     stack: bool,
+    roles: Literal["all"] | None,
 ) -> JoinPlan:
+    check_roles(roles)
     tables = [NamedTable.of(given.corpus.profile(id)) for id in given.ids]
     pairs = [] if on is None else keys_on(on, tables)
-    joins_all = len(pairs) == len(given.ids) - 1
-    corpus = given.profiled(pairs if joins_all else None)
+    joins_all = len(pairs) == len(joined_tables(given.ids, pairs)) - 1
+    corpus = given.profiled(without_roles(pairs, given.ids) if joins_all else None)
     stack_unions = stack and given.are_named
     return plan_tables(
         corpus,
@@ -113,7 +119,16 @@ def _plan(
         keys=None if keys is None else _read(keys, tables),
         similarity=similarity,
         stack_unions=stack_unions,
+        roles=roles,
     )
+
+
+def check_roles(roles: object) -> None:
+    """Raise InvalidArgument if ``roles=`` is neither "all" nor None."""
+    if roles not in ("all", None):
+        raise InvalidArgument(
+            f"roles must be 'all' or None; got {roles!r}. on=\"a.x = b.y as role\" joins a single role"
+        )
 
 
 def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:
@@ -127,6 +142,7 @@ def merge(
     on: On | None = None,
     plan: JoinPlan | None = None,
     stack: bool | None = None,
+    roles: Literal["all"] | None = None,
     how: How = "inner",
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
@@ -153,10 +169,14 @@ def merge(
         on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` if each name is
             in one frame only, ``"day"`` for a column that frames share, or a list. Names in a list form one key of
             several columns, ``["country", "year"]``. Frames that these do not connect are joined on inferred keys.
+            ``"orders.buyer_id = users.id as buyer"`` joins users in a role: once more with each role, with columns such
+            as ``buyer.name``; to join them further, write the role in place of the frame, ``"buyer.city = cities.id"``.
         plan: the whole plan, instead; see :func:`join_plan`.
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
             report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
             ``on`` names one.
+        roles: "all" joins a frame once for each column of another that refers to it (``buyer_id`` and ``seller_id``),
+            in the role that the column's name says. None joins it once.
         how: the kind of every join. "left" keeps the rows of the first frame.
         on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
         on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
@@ -179,11 +199,13 @@ def merge(
         FanOut: a step would repeat rows of the first frame.
         RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
     """
-    if plan is not None and on is not None:
-        raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
+    if plan is not None and (on is not None or roles is not None):
+        raise InvalidArgument(
+            f"pass {'on=' if roles is None else 'roles='} or plan=, not both: plan.use(…) gives a plan with another key"
+        )
     given = GivenFrames.of(frames)
     if plan is None:
-        plan = _plan(given, on, None, None, stack is not False)
+        plan = _plan(given, on, None, None, stack is not False, roles)
         if stack is None:
             say_stacked(plan, on)
     frame, report = run_plan(

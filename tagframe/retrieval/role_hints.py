@@ -6,7 +6,7 @@ The columns of such keys differ by a role word. If a question uses one of these 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
@@ -72,11 +72,31 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, f
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
     {'g.match.away_team_id': 3.0}
     """
+    return {
+        key: HINT
+        for spoken, group in _spoken(keys, words)
+        if len(spoken) < len(group)
+        for key in group
+        if key in spoken
+    }
+
+
+def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
+    """The keys whose role a word names, each as in :func:`role_hints`; also where all of them are named.
+
+    >>> keys = [KeyPair("g.match", (f"{side}_team_id",), "g.team", ("id",)) for side in ("home", "away")]
+    >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
+    (2, 0)
+    """
+    return {key for spoken, _ in _spoken(keys, words) for key in spoken}
+
+
+def _spoken(keys: Sequence[KeyPair], words: Iterable[str]) -> Iterator[tuple[set[KeyPair], list[KeyPair]]]:
+    """For each two tables: the keys whose role a word names, and all of their keys."""
     used = {_stem(piece) for word in words for piece in words_of(word)}
     groups: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.tables].append(key)
-    hints: dict[KeyPair, float] = {}
     for both, group in groups.items():
         # "liked" is no role in a table of likes: every question about the table uses the word.
         things = {_stem(word) for table in both for word in words_of(table.partition(".")[2])}
@@ -87,6 +107,4 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, f
             for key, name in names.items()
             if any(_meanings(word) & used for word in name - common if _stem(word) not in things)
         }
-        if len(spoken) < len(group):
-            hints.update({key: HINT for key in group if key in spoken})
-    return hints
+        yield spoken, group
