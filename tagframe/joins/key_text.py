@@ -59,7 +59,10 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
             shared.append(item)
     if shared:
         found += _by_name(shared, tables)
-    return _one_a_pair(found, {table.id for table in tables})
+    pairs, ids = _one_a_pair(found), {table.id for table in tables}
+    for pair in pairs:
+        _check_role(pair, ids)
+    return pairs
 
 
 def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
@@ -75,10 +78,8 @@ def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     lefts, rights = (in_their_roles([part[side] for part in parts], tables) for side in (0, 2))
     signs: list[Sign] = [part[1] for part in parts]  # type: ignore[misc]
     if all(sign == "=" for sign in signs):
-        is_turned = lefts != [part[0] for part in parts] and rights == [part[2] for part in parts]
         said = " and ".join(f"{left} = {right}" for left, right in zip(lefts, rights, strict=True))
-        found = KeyPair(*column_pairs(said, tables), 1.0, _GIVEN)
-        return found.reversed() if is_turned else found
+        return KeyPair(*column_pairs(said, tables), 1.0, _GIVEN)
     compared = [*zip(lefts, signs, rights, strict=True)]
     if any(left == right and sign != "=" for left, sign, right in compared):
         raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
@@ -129,17 +130,18 @@ def as_of_key(key: KeyPair) -> KeyPair:
 def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
     """The key pair as :func:`keys_on` reads it; without databases if the tables' names are unique."""
     own = {(table.table or table).id: table.table or table for table in tables}
-    names = Counter([*(table.name.casefold() for table in own.values()),
-                     *(table.name.casefold() for table in tables if table.table)])  # fmt: skip
+    names = Counter(table.name.casefold() for table in own.values())
     named = {table.id: table for table in tables}
 
-    def shown(table: NamedTable) -> str:
-        return table.name if names[table.name.casefold()] == 1 else table.id
+    def shown(id: str, column: str) -> str:
+        table = named[id].table or named[id]
+        role = f" as {named[id].name}" if named[id].table else ""
+        return f"{table.name if names[table.name.casefold()] == 1 else table.id}.{column}{role}"
 
-    left, right = named[key.left_table], named[key.right_table]
-    role = f" as {right.name}" if right.table else ""
-    mine, theirs = shown(left), shown(right.table or right)
-    return " and ".join(f"{mine}.{one} {sign} {theirs}.{other}" for one, sign, other in key.comparisons) + role
+    return " and ".join(
+        f"{shown(key.left_table, mine)} {sign} {shown(key.right_table, theirs)}"
+        for mine, sign, theirs in key.comparisons
+    )
 
 
 def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPair]:
@@ -163,7 +165,18 @@ def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPa
     )
 
 
-def _one_a_pair(keys: Sequence[KeyPair], ids: Container[str]) -> list[KeyPair]:
+def _check_role(key: KeyPair, ids: Container[str]) -> None:
+    """Refuse two columns that have one role: they would have to be equal."""
+    for pair in (key, key.reversed()):
+        equal = [theirs for _, sign, theirs in pair.comparisons if sign == "="]
+        if len(set(equal)) < len(equal) and pair.right_table not in ids:
+            raise InvalidArgument(
+                f"{' and '.join(pair.left_columns)} of {pair.left_table} are two roles, and both are joined with "
+                f"{column_id(pair.right_table, (equal[0],))}: give each role its own name"
+            )
+
+
+def _one_a_pair(keys: Sequence[KeyPair]) -> list[KeyPair]:
     """Pairs of the same two tables combined into one key of several columns."""
     found: dict[frozenset[str], KeyPair] = {}
     for key in keys:
@@ -173,11 +186,5 @@ def _one_a_pair(keys: Sequence[KeyPair], ids: Container[str]) -> list[KeyPair]:
             continue
         other = key if key.left_table == known.left_table else key.reversed()
         left, signs, right = zip(*dict.fromkeys([*known.comparisons, *other.comparisons]), strict=True)
-        equal = [theirs for theirs, sign in zip(right, signs, strict=True) if sign == "="]
-        if len(set(equal)) < len(equal) and known.right_table not in ids:
-            raise InvalidArgument(
-                f"{' and '.join(left)} of {known.left_table} are two roles, and both are joined with "
-                f"{column_id(known.right_table, (equal[0],))}: give each role its own name"
-            )
         found[key.tables] = as_of_key(replace(known, left_columns=left, right_columns=right, signs=signs))
     return list(found.values())

@@ -51,7 +51,12 @@ def in_their_roles(sides: Sequence[str], tables: Sequence[NamedTable]) -> list[s
     ['shop.users as buyer.country', 'shop.users as buyer.id']
     """
     made = [_in_role(side, tables) for side in sides]
-    roles = [one[0] for one in made if one is not None]
+    roles = [*dict.fromkeys(one[0] for one in made if one is not None)]
+    if len(roles) > 1:
+        raise InvalidArgument(
+            f"one key joins one role, not {' and '.join(role.name for role in roles)}: write each key as a text of "
+            "its own, in a list"
+        )
     found = []
     for side, own in zip(sides, made, strict=True):
         if own is None and roles:

@@ -22,7 +22,7 @@ from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.roles import joined_tables, without_roles
+from tagframe.joins.roles import joined_tables, roles_in, without_roles
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_columns import NAMED, is_unnamed
@@ -134,7 +134,12 @@ def check_roles(roles: object) -> None:
 def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(k, str | KeyPair) for k in keys):
         raise InvalidArgument(f"keys= must be a list of key pairs, such as [{FORM}]; got {keys!r}")
-    return [key_of(key, tables) if isinstance(key, str) else key for key in keys]
+    found = [key_of(key, tables) if isinstance(key, str) else key for key in keys]
+    if roles := roles_in(found, {table.id for table in tables}):
+        raise InvalidArgument(
+            f"keys= has keys to choose from, and a role is always joined: pass {next(iter(roles))} in on="
+        )
+    return found
 
 
 def merge(

@@ -50,7 +50,6 @@ def test_the_name_of_a_role_is_what_its_column_says(column, table, key, role):
     [
         "orders.buyer_id = users.user_id as buyer",
         "buyer_id = user_id AS buyer",
-        "users.user_id as buyer = orders.buyer_id",
         'shop.orders.buyer_id=shop.users.user_id as "buyer"',
     ],
 )
@@ -68,6 +67,8 @@ def test_the_text_of_a_key_in_a_role_is_read_back(role):
     assert keys_on(texts, TABLES) == keys
     composite = keys_on(f"orders.country = users.country and orders.buyer_id = users.a.b as {role}", TABLES)
     assert keys_on(text_of(composite[0], tables), TABLES) == composite
+    turned = composite[0].reversed()
+    assert keys_on(text_of(turned, tables), TABLES) == [turned]
     assert composite[0].right_columns == ("country", "a.b")
 
 
@@ -80,6 +81,8 @@ def test_the_text_of_a_key_in_a_role_is_read_back(role):
         ([ON[0], "orders.country = cities.city as buyer"], "a role of shop.users is called 'buyer'"),
         ([ON[0], "orders.seller_id = users.user_id as buyer"], "buyer_id and seller_id of shop.orders are two roles"),
         (["orders.buyer_id = users.user_id as ''"], "names no role"),
+        ([" and ".join(ON)], "one key joins one role, not buyer and seller"),
+        ([f"{ON[0]} and orders.seller_id = users.user_id"], "buyer_id and seller_id of shop.orders are two roles"),
         (["orders.buyer_id = users.user_id and users.country = orders.country as buyer"], "must be between two tables"),
     ],
 )
@@ -154,6 +157,8 @@ def test_all_roles_are_joined_where_they_are_asked_for():
         shown = name if name in merged else "user.name"
         assert merged[shown].tolist() == frames["orders"][column].map(users).tolist()
     assert tf.join_plan(frames, roles="all").ambiguous == ()
+    with pytest.raises(InvalidArgument, match="a role is always joined"):
+        tf.join_plan(shop(), keys=ON)
     with pytest.raises(InvalidArgument, match="roles must be 'all' or None; got 'buyer'"):
         tf.merge(frames, roles="buyer")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="pass roles= or plan="):
