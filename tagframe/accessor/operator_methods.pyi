@@ -492,10 +492,10 @@ class OperatorMethods:
     ) -> Quote: ...
     def merge(
         self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool | None = None,
-        how: How = 'inner', on_fanout: Reaction = 'raise', on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn',
-        min_chance: float = 0.02, columns: Sequence[str] | None = None, where: Where | None = None,
-        limit: int | None = None, aggregate: Aggregate | None = None, distinct: bool = False,
-        validate: Validate | None = None
+        roles: Literal['all'] | None = None, how: How = 'inner', on_fanout: Reaction = 'raise',
+        on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn', min_chance: float = 0.02,
+        columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
+        aggregate: Aggregate | None = None, distinct: bool = False, validate: Validate | None = None
     ) -> pd.DataFrame:
         """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -514,10 +514,14 @@ class OperatorMethods:
             on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` if each name is
                 in one frame only, ``"day"`` for a column that frames share, or a list. Names in a list form one key of
                 several columns, ``["country", "year"]``. Frames that these do not connect are joined on inferred keys.
+                ``"orders.buyer_id = users.id as buyer"`` joins users in a role: once more with each role, with columns such
+                as ``buyer.name``; to join them further, write the role in place of the frame, ``"buyer.city = cities.id"``.
             plan: the whole plan, instead; see :func:`join_plan`.
             stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
                 report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
                 ``on`` names one.
+            roles: "all" joins a frame once for each column of another that refers to it (``buyer_id`` and ``seller_id``),
+                in the role that the column's name says. None joins it once.
             how: the kind of every join. "left" keeps the rows of the first frame, "right" those of the others; rows without
                 a partner come last.
             on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".

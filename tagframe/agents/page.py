@@ -23,6 +23,7 @@ from tagframe.corpus import Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.told import ToldKey
 from tagframe.errors import InvalidArgument, MissingExtra, TagframeError
+from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
 from tagframe.keys.database_keys import database_keys
 from tagframe.keys.inference import with_composites, with_told
@@ -98,7 +99,13 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
     def search(request: Request) -> Response:
         found = corpus.retrieve_tables(request.query_params.get("question", ""))
         hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in found]
-        return _json({"tables": hits, "keys": keys.told_apart(found.joins, forbidden=False), "note": found.note})
+        return _json(
+            {
+                "tables": hits,
+                "keys": keys.told_apart(without_roles(found.joins, corpus), forbidden=False),
+                "note": found.note,
+            }
+        )
 
     async def told_keys(request: Request) -> Response:
         return _json({"keys": await run_in_threadpool(keys.tell, await request.body())})

@@ -12,6 +12,7 @@ import pandas as pd
 
 from tagframe.agents.tool_results import Account, CountedJoin, Join, RowsBehind
 from tagframe.corpus import ColumnProfile, TableProfile
+from tagframe.corpus.references import without_role
 from tagframe.embed import get_embedder
 from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
@@ -44,8 +45,9 @@ def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
     _, relevance = index.fine([asked.text, *asked.subqueries], [index.position(id) for id in ids])
     joined: dict[str, set[str]] = {id: {column for column, _ in found[id].cells} for id in ids}
     for key in found.joins:
-        for table in key.tables & joined.keys():
-            joined[table].update(key.columns_of(table))
+        for end in key.tables:
+            if (table := without_role(end, joined)) in joined:
+                joined[table].update(key.columns_of(end))
 
     def chosen(id: str, most: int) -> list[str]:
         profile = found.corpus.profile(id)

@@ -392,7 +392,7 @@ class Tools:
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
-        sources = tuple(replace(source, name=self._name(source.id)) for source in plan.sources)
+        sources = tuple(replace(source, name=self._name(source.table)) for source in plan.sources)
         named = replace(plan, sources=sources)
         return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tagframe.answer.stored import StoredColumn, stored_columns
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
+from tagframe.corpus.references import in_role
 from tagframe.corpus.told import LONGEST
 from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
+from tagframe.joins.roles import keys_in_roles, without_roles
 from tagframe.keys import KeyPair
 from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.role_hints import roles_named
+from tagframe.retrieval.words import words_in
 
 SCHEMA_TOKENS = 8_000
 """The most tokens of schemas in a prompt."""
@@ -230,32 +234,51 @@ def describe_keys(
     tables: Mapping[str, str],
     chances: Mapping[str, float | None] | None = None,
     dialect: str = "sqlite",
+    question: str = "",
 ) -> list[str]:
     """How the tables join, one line per key, as in a join plan: ``a.x = b.y (many-to-one)``.
 
     Keys of likely tables come first, then the surest. Keys between two unlikely tables are left out. If one side is
-    text and the other a number, the text is cast, because SQL may not find them equal otherwise.
+    text and the other a number, the text is cast, because SQL may not find them equal otherwise. If the question names
+    several roles of a table, their keys say what to call it: ``b AS buyer: a.buyer_id = buyer.y (many-to-one)``.
     """
     named = {id: name for name, id in tables.items()}
     likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
     counts: dict[frozenset[str], int] = {}
     lines: list[tuple[float, int, str]] = []
-    for key in keys_between(corpus, [*named], tables_around(corpus, [*named])).keys:
+    keys = keys_between(corpus, [*named], tables_around(corpus, [*named])).keys
+    roles = _roles(corpus, keys, named, question) if question else {}
+    for key in keys:
         if not key.tables <= set(named) or len(key.tables) < 2:
             continue
         counts[key.tables] = counts.get(key.tables, 0) + 1
-        if key.score >= _LEAST_KEY and counts[key.tables] <= _KEYS_A_PAIR and key.tables & likely:
+        is_shown = counts[key.tables] <= _KEYS_A_PAIR or key in roles
+        if key.score >= _LEAST_KEY and is_shown and key.tables & likely:
             chance = 1.0 if chances is None else min(chances.get(id) or 0.0 for id in key.tables)
-            lines.append((-round(chance, 2), len(lines), _key(corpus, key, named, dialect)))
+            lines.append((-round(chance, 2), len(lines), _key(corpus, key, named, dialect, roles.get(key, ""))))
     return [line for *_, line in sorted(lines)]
 
 
-def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str) -> str:
+def _roles(corpus: Corpus, keys: Sequence[KeyPair], named: Collection[str], question: str) -> dict[KeyPair, str]:
+    """The keys that are roles which the question names, of two or more, and what their tables are called."""
+    profiles = {id: corpus.profile(id) for id in named}
+    words = [word.text for word in words_in(question)]
+    joined = keys_in_roles(keys, profiles, lambda group: roles_named(group, words))
+    own = without_roles(joined, profiles)
+    return {
+        key: role.right_table.removeprefix(in_role(key.right_table, ""))
+        for key, role in zip(own, joined, strict=True)
+        if key != role
+    }
+
+
+def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str, role: str) -> str:
+    called = {**named, **({key.right_table: role} if role else {})}
     left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
     equal = []
     for mine, theirs in zip(key.left_columns, key.right_columns, strict=True):
         sides = [
-            f"{sql_name(named[table.id], dialect)}.{sql_name(column, dialect)}"
+            f"{sql_name(called[table.id], dialect)}.{sql_name(column, dialect)}"
             for table, column in ((left, mine), (right, theirs))
         ]
         kinds = [_kind(corpus, table, column) for table, column in ((left, mine), (right, theirs))]
@@ -264,7 +287,8 @@ def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str) -
             sides[text] = f"CAST({sides[text]} AS {'INTEGER' if dialect == 'sqlite' else 'NUMERIC'})"
         equal.append(" = ".join(sides))
     ends = [_cardinality(left, key.left_columns), _cardinality(right, key.right_columns)]
-    return f"{' AND '.join(equal)} ({'-to-'.join(ends)})"
+    also = f"{sql_name(named[right.id], dialect)} AS {sql_name(role, dialect)}: " if role else ""
+    return f"{also}{' AND '.join(equal)} ({'-to-'.join(ends)})"
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:

@@ -102,7 +102,8 @@ class Synthesizer:
         reader = Reader(self.corpus, shown.tables)
         dialect = reader.engine.dialect.name
         schema = describe_tables(self.corpus, shown.tables, chances, dialect)
-        joins = describe_keys(self.corpus, shown.tables, chances, dialect)
+        asked = "" if shown.retrieved is None else request  # where there is a plan, it has the roles that are asked
+        joins = describe_keys(self.corpus, shown.tables, chances, dialect, asked)
         examples = examples_for(request, self.corpus, shown.tables, dialect)
         return syn_prompt(request, schema, joins, note, dialect, matched_cells(request, shown, reader), examples)
 

@@ -582,6 +582,30 @@ def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
     return corpus._scan(profile, columns)
 
 
+def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
+    """A corpus of some tables under ids of a plan, which may have a table in several roles.
+
+    Args:
+        corpus: with the tables.
+        tables: id in the plan → id of the table.
+    """
+    found = corpus.subset(tables.values())
+    profiles = [corpus.profile(table) for table in tables.values()]
+    origins = {id: found._origins[table] for id, table in tables.items() if table in found._origins}
+    made = Corpus(
+        [replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)],
+        origins,
+        root=corpus._root,
+        is_whole=False,
+        problems=corpus._problems,
+        vectors=corpus._vectors,
+        knowledge=corpus._knowledge,
+        facts=corpus._facts,
+    )
+    made._under = corpus._under
+    return made
+
+
 def facts_of(corpus: Corpus) -> FactStore:
     """The store of facts computed from a corpus' tables, such as the keys between them."""
     return corpus._facts

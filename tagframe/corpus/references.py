@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from tagframe.corpus.profile import TableProfile
@@ -15,6 +15,38 @@ FORM = '"table.column = other.column"'
 Column = tuple[str, str]
 """Table id and column name."""
 
+_AS = " as "
+
+
+def in_role(table: str, role: str) -> str:
+    """The id of a table that is joined in a role.
+
+    >>> in_role("shop.users", "buyer")
+    'shop.users as buyer'
+    """
+    return f"{table}{_AS}{role}"
+
+
+def without_role(id: str, tables: Container[str]) -> str:
+    """The id of the table itself, for one that is joined in a role; ``tables`` are the ids of the tables.
+
+    >>> without_role("shop.users as buyer", {"shop.users"}), without_role("shop.sold as new", {"shop.sold as new"})
+    ('shop.users', 'shop.sold as new')
+    """
+    table = id.rpartition(_AS)[0]
+    return table if id not in tables and table in tables else id
+
+
+def column_id(table: str, columns: tuple[str, ...]) -> str:
+    """``database.table.column``; several columns are in brackets, and the role of a table stands at the end.
+
+    >>> column_id("shop.users", ("id",)), column_id("shop.users as buyer", ("country", "id"))
+    ('shop.users.id', 'shop.users.(country, id) as buyer')
+    """
+    own, as_role, role = table.rpartition(_AS)
+    named = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+    return f"{own or table}.{named}{as_role}{role if own else ''}"
+
 
 @dataclass(frozen=True)
 class NamedTable:
@@ -25,17 +57,23 @@ class NamedTable:
         name: as in the source.
         columns: all of them.
         parts: ids and names of the tables in a stack; they also refer to the stack.
+        table: the table itself, if this is a table in a role; ``name`` is then the role.
     """
 
     id: str
     name: str
     columns: tuple[str, ...]
     parts: tuple[str, ...] = ()
+    table: NamedTable | None = None
 
     @classmethod
     def of(cls, profile: TableProfile) -> NamedTable:
         """The names of a profiled table."""
         return cls(profile.id, profile.name, tuple(column.name for column in profile.columns))
+
+    def as_role(self, role: str) -> NamedTable:
+        """The same table in a role."""
+        return NamedTable(in_role(self.id, role), role, self.columns, (in_role(self.name, role),), self)
 
 
 def find_table(name: str, tables: Sequence[NamedTable]) -> NamedTable:
@@ -78,9 +116,9 @@ def columns_called(text: str, tables: Sequence[NamedTable]) -> list[Column]:
         except TableNotFound:
             continue
         return [(table.id, _spelling(text[cut + 1 :], table))]
-    bare = [(table.id, text) for table in tables if text in table.columns]
-    if bare:
-        return bare
+    having = [table for table in tables if text in table.columns]
+    if having:  # a bare name is of a table itself, if the table is there itself
+        return [(table.id, text) for table in having if table.table is None] or [(table.id, text) for table in having]
     if "." in text:
         named = dict.fromkeys(name for table in tables for name in (table.name, table.id))
         raise TableNotFound(f"no table of {text!r} among {did_you_mean(text.rpartition('.')[0], named)}")

@@ -82,17 +82,18 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
         depth[step.table] = depth[step.base] + 1
         columns[step.base].update(dict.fromkeys(step.base_columns))
         columns[step.table].update(dict.fromkeys(step.columns))
-    names = [source.name for source in plan.sources]
+    names = [source.called for source in plan.sources]
     several = len({source.database for source in plan.sources}) > 1
     found = {}
     for table in plan.tables:
         source = plan.source(table)
-        title = source.name if names.count(source.name) == 1 else source.id
+        title = source.called if names.count(source.called) == 1 else source.id
+        own = source.name if source.role else ""
         rows = "" if source.rows is None else counted(source.rows, "row")
-        database = source.database if several and title == source.name else ""
+        database = source.database if several and title == source.called else ""
         bridge = "bridge" if source.bridge else ""
         stacked = counted(len(source.parts), "table") if source.parts else ""
-        subtitle = ", ".join(part for part in (rows, stacked, bridge, database) if part)
+        subtitle = ", ".join(part for part in (own, rows, stacked, bridge, database) if part)
         tooltip = f"{source.id}: {', '.join(source.columns)}"
         found[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
     return found

@@ -19,6 +19,7 @@ from tagframe.corpus.told import ToldKey
 from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
 from tagframe.evaluation.match import is_ordered, match
 from tagframe.evaluation.scores import scores_of
+from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
 from tagframe.learning.reading import Names, read_statement
 from tagframe.progress import shown
@@ -124,7 +125,8 @@ def _judged(
                 precision=scores.precision, recall=scores.recall, complete=scores.complete, exact=scores.exact
             )
             if needed.joins:
-                seen = {side for key in found.joins for side in _told(key).sides}
+                joins = without_roles(found.joins, corpus)
+                seen = {side for key in joins for side in _told(key).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)
             if answers and sql.strip():

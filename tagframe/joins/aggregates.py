@@ -59,8 +59,8 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
             return replace(source, distinct=True)
     if not isinstance(functions, Mapping) or not functions:
         raise InvalidArgument(
-            f"aggregate= must have the form {{{source.name!r}: {{column: function}}}} or {{{source.name!r}: 'first'}}; "
-            f"got {functions!r}"
+            f"aggregate= must have the form {{{source.called!r}: {{column: function}}}} or "
+            f"{{{source.called!r}: 'first'}}; got {functions!r}"
         )
     for column, function in functions.items():
         if column not in source.columns:
@@ -83,8 +83,8 @@ def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, st
     columns = [column for column in source.columns if column not in keys and column not in source.hidden]
     measure = next((column for column in columns if is_measure(column)), None)
     column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
-    first = f"aggregate={{{source.name!r}: {FIRST!r}}} for the first row of each"
-    return f"aggregate={{{source.name!r}: {{{column!r}: {function!r}}}}}", first
+    first = f"aggregate={{{source.called!r}: {FIRST!r}}} for the first row of each"
+    return f"aggregate={{{source.called!r}: {{{column!r}: {function!r}}}}}", first
 
 
 def sentence_of(source: PlanTable) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.references import without_role
 from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.engines.frame_engine import frame_chunk
@@ -20,6 +21,7 @@ from tagframe.joins.components import Components
 from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
+from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.containment import integer_run
@@ -66,6 +68,7 @@ def plan_tables(
     bridges: Sequence[str] = (),
     doubtful: Collection[str] = (),
     min_chance: float = MIN_CHANCE,
+    roles: Roles = None,
 ) -> JoinPlan:
     """The plan that joins the tables.
 
@@ -83,17 +86,23 @@ def plan_tables(
         doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
             that would only repeat rows of the others, or that nothing connects (:attr:`JoinPlan.left_out`).
         min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
+        roles: which tables are joined once for each of their roles, beside those that ``given`` joins so: "all", those
+            of the keys that a function chooses, or None.
 
     Raises:
-        InvalidArgument: the given key pairs form a circle.
+        InvalidArgument: the given key pairs form a circle, or name a table with roles and do not say which is meant.
         NotConnected: no key pairs connect the tables.
         ServerGone: a server is gone.
     """
-    if keys is None and len(given) < len(tables) - 1:
+    if keys is None and len(given) < len(joined_tables(tables, given)) - 1:
         seen = keys_between(corpus, tables, bridges, similarity=similarity)
     else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
-    doubtful = {*doubtful} - {anchor, *(table for key in given for table in key.tables)}
+    by_id = {profile.id: profile for profile in seen.profiles}
+    given = [
+        *given, *keys_in_roles(seen.keys, by_id, roles, given=given, anchor=anchor, doubtful=doubtful)
+    ]  # fmt: skip
+    doubtful = {*doubtful} - {anchor, *(without_role(table, by_id) for key in given for table in key.tables)}
     members = [*seen.profiles]
     left_out: list[str] = []
     apart: list[str] = []

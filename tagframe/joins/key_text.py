@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
-from tagframe.corpus.references import FORM, NamedTable, column_pairs
+from tagframe.corpus.references import FORM, NamedTable, column_id, column_pairs
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.joins.role_text import in_their_roles, with_roles
 from tagframe.keys.key_pair import TURNED, Evidence, KeyPair, Sign
 
 On = str | KeyPair | Sequence[str | KeyPair]
@@ -29,7 +30,8 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         on: ``"a.x = b.y"`` (several columns joined by ``and``; a table may be left out if only one has the column), the
             same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` (see :func:`key_of`), a
             :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. The names in a
-            list form one key, and so do pairs of the same two tables.
+            list form one key, and so do pairs of the same two tables. ``"a.x = b.y as role"`` joins ``b`` in a role, so
+            that it may be joined several times; other pairs may name the role in place of a table: ``role.z = c.z``.
         tables: the tables that the text may name; tables that share a column are joined to the first that has it.
 
     Raises:
@@ -46,16 +48,21 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         raise InvalidArgument(f"on= must be {FORM}, the name of a shared column, or a list of these; got {on!r}")
     found: list[KeyPair] = []
     shared: list[str] = []
+    texts = [item for item in items if isinstance(item, str) and not any(item in table.columns for table in tables)]
+    named = with_roles([part[::2] for item in texts for part in _parts(item)], tables)
     for item in items:
         if isinstance(item, KeyPair):
             found.append(replace(item, score=1.0, evidence=_GIVEN))
         elif (_COMPARED.search(item) or _BETWEEN.search(item)) and not any(item in table.columns for table in tables):
-            found.append(key_of(item, tables))
+            found.append(key_of(item, named))
         else:
             shared.append(item)
     if shared:
         found += _by_name(shared, tables)
-    return _one_a_pair(found)
+    pairs, ids = _one_a_pair(found), {table.id for table in tables}
+    for pair in pairs:
+        _check_role(pair, ids)
+    return pairs
 
 
 def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
@@ -64,23 +71,35 @@ def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     ``"a.k = b.k and b.date <= a.date"`` means the row of ``b`` with the same ``k`` and the latest date up to
     ``a.date``. ``"a.date between b.start and b.end"`` means all rows of ``b`` whose interval contains ``a.date``.
     """
+    parts = _parts(text)
+    if any(len(part) != 3 for part in parts):  # the error says what is wrong
+        return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
+    tables = with_roles([part[::2] for part in parts], tables)
+    lefts, rights = (in_their_roles([part[side] for part in parts], tables) for side in (0, 2))
+    signs: list[Sign] = [part[1] for part in parts]  # type: ignore[misc]
+    if all(sign == "=" for sign in signs):
+        said = " and ".join(f"{left} = {right}" for left, right in zip(lefts, rights, strict=True))
+        return KeyPair(*column_pairs(said, tables), 1.0, _GIVEN)
+    compared = [*zip(lefts, signs, rights, strict=True)]
+    if any(left == right and sign != "=" for left, sign, right in compared):
+        raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
+    turned = [[one] if one[1] == "=" else [one, (one[2], TURNED[one[1]], one[0])] for one in compared]
+    key: KeyPair | None = None
+    for ways in product(*turned):  # "a.k = b.k and b.date <= a.date"
+        with suppress(InvalidArgument):
+            key = key or _compared(ways, tables)
+    return as_of_key(key or _compared(compared, tables))
+
+
+def _parts(text: str) -> list[list[str]]:
+    """The sides and the sign of each comparison in a text; other than three pieces where it is none."""
     pieces = iter(_AND.split(text.strip()))
     parts = []
     for part in pieces:
         moment, *start = _BETWEEN.split(part)
         both = [f"{moment} >= {start[0]}", f"{moment} <= {next(pieces, '')}"] if start else [part]
         parts += [_COMPARED.split(one) for one in both]
-    if any(len(part) != 3 for part in parts) or all(part[1] == "=" for part in parts):
-        return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
-    compared: list[tuple[str, Sign, str]] = [(left, sign, right) for left, sign, right in parts]  # type: ignore[misc]
-    if any(left == right and sign != "=" for left, sign, right in compared):
-        raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
-    turned = [[one] if one[1] == "=" else [one, (one[2], TURNED[one[1]], one[0])] for one in compared]
-    key = None
-    for said in product(*turned):  # "a.k = b.k and b.date <= a.date"
-        with suppress(InvalidArgument):
-            key = key or _compared(said, tables)
-    return as_of_key(key or _compared(compared, tables))
+    return parts
 
 
 def _compared(parts: Sequence[tuple[str, Sign, str]], tables: Sequence[NamedTable]) -> KeyPair:
@@ -110,10 +129,19 @@ def as_of_key(key: KeyPair) -> KeyPair:
 
 def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
     """The key pair as :func:`keys_on` reads it; without databases if the tables' names are unique."""
-    names = Counter(table.name.casefold() for table in tables)
-    shown = {table.id: table.name if names[table.name.casefold()] == 1 else table.id for table in tables}
-    left, right = shown[key.left_table], shown[key.right_table]
-    return " and ".join(f"{left}.{mine} {sign} {right}.{theirs}" for mine, sign, theirs in key.comparisons)
+    own = {(table.table or table).id: table.table or table for table in tables}
+    names = Counter(table.name.casefold() for table in own.values())
+    named = {table.id: table for table in tables}
+
+    def shown(id: str, column: str) -> str:
+        table = named[id].table or named[id]
+        role = f" as {named[id].name}" if named[id].table else ""
+        return f"{table.name if names[table.name.casefold()] == 1 else table.id}.{column}{role}"
+
+    return " and ".join(
+        f"{shown(key.left_table, mine)} {sign} {shown(key.right_table, theirs)}"
+        for mine, sign, theirs in key.comparisons
+    )
 
 
 def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPair]:
@@ -135,6 +163,17 @@ def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPa
         f"no two tables have all of {', '.join(map(repr, columns))}. The names in on= form one key; for several keys "
         f"write each as {FORM}"
     )
+
+
+def _check_role(key: KeyPair, ids: Container[str]) -> None:
+    """Refuse two columns that have one role: they would have to be equal."""
+    for pair in (key, key.reversed()):
+        equal = [theirs for _, sign, theirs in pair.comparisons if sign == "="]
+        if len(set(equal)) < len(equal) and pair.right_table not in ids:
+            raise InvalidArgument(
+                f"{' and '.join(pair.left_columns)} of {pair.left_table} are two roles, and both are joined with "
+                f"{column_id(pair.right_table, (equal[0],))}: give each role its own name"
+            )
 
 
 def _one_a_pair(keys: Sequence[KeyPair]) -> list[KeyPair]:

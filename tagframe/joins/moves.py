@@ -78,7 +78,7 @@ def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
     kinds = {}
     engines: list[Engine] = []
     for source in plan.sources:
-        engine = None if source.parts else corpus.engine(source.id)
+        engine = None if source.parts else corpus.engine(source.table)
         if engine is None:
             return plan
         kinds[source.id] = engine.kind if engine.is_asked else ""
@@ -88,7 +88,7 @@ def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
         return plan
 
     return plan.with_sources(
-        lambda source: replace(source, place=kinds[source.id], row_bytes=_width(corpus.profile(source.id)))
+        lambda source: replace(source, place=kinds[source.id], row_bytes=_width(corpus.profile(source.table)))
     )
 
 

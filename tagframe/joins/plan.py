@@ -10,7 +10,7 @@ from typing import Any
 
 from tagframe.corpus.references import Column, NamedTable, find_table
 from tagframe.display import Public
-from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
+from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves
@@ -97,15 +97,12 @@ class JoinPlan(Public):
     @property
     def named(self) -> list[NamedTable]:
         """The tables with the names that a text may use for them."""
-        return [
-            NamedTable(
-                source.id,
-                source.name,
-                source.columns,
-                tuple(name for part in source.parts for name in (part.id, part.name)),
-            )
-            for source in self.sources
-        ]
+        found = []
+        for source in self.sources:
+            parts = tuple(name for part in source.parts for name in (part.id, part.name))
+            table = NamedTable(source.table, source.name, source.columns, parts)
+            found.append(table.as_role(source.role) if source.role else table)
+        return found
 
     def classes(self) -> list[frozenset[Column]]:
         """The sets of (table, column) that the plan makes equal."""
@@ -122,7 +119,8 @@ class JoinPlan(Public):
         """The name in the merged frame of each (table id, column); hidden ones have none.
 
         Columns that the plan makes equal share one name: that of the table that is joined first. A name stays as it is
-        if only one column has it, and otherwise becomes ``table.column``.
+        if only one column has it, and otherwise becomes ``table.column``. Columns of a table in a role are always
+        called ``role.column``.
         """
         by_id = self.by_id
         stands_for: dict[Column, Column] = {}
@@ -132,13 +130,15 @@ class JoinPlan(Public):
         every = [(table, column) for table in self.tables for column in by_id[table].columns]
         order = [(table, column) for table, column in every if column not in by_id[table].hidden]
         kept = [key for key in order if key not in stands_for]
-        tables = Counter(source.name for source in self.sources)
+        tables = Counter(source.called for source in self.sources)
         seen = Counter(column for _, column in kept)
         names: dict[Column, str] = {}
         for table, column in kept:
             source = by_id[table]
-            owner = source.name if tables[source.name] == 1 else source.id
-            names[table, column] = column if seen[column] == 1 else f"{owner}.{column}"
+            owner = (
+                source.called if tables[source.called] == 1 and f"{source.called}.{column}" not in seen else source.id
+            )
+            names[table, column] = column if seen[column] == 1 and not source.role else f"{owner}.{column}"
         for key in order:
             if key in stands_for:
                 names[key] = names[stands_for[key]]
@@ -172,10 +172,14 @@ class JoinPlan(Public):
                 return key
         found: list[Column] = []
         withheld: list[Column] = []
-        for source in self.sources:
-            for column in source.columns:
-                if name in (column, f"{source.name}.{column}", f"{source.id}.{column}"):
-                    (withheld if column in source.hidden else found).append((source.id, column))
+        for own in (False, True):  # the own name of a table with roles means all of them, if it is not there by itself
+            for source in self.sources:
+                tables = (source.name, source.table) if own else (source.called, source.id)
+                for column in source.columns:
+                    if name in (column, *(f"{table}.{column}" for table in tables)):
+                        (withheld if column in source.hidden else found).append((source.id, column))
+            if found or withheld:
+                break
         if withheld and not found:
             raise HiddenColumn(f"column {name!r} {self._why_withheld(*withheld[0])}")
         if len({names[key] for key in found}) == 1:
@@ -184,7 +188,7 @@ class JoinPlan(Public):
             where = ", ".join(repr(names[key]) for key in found)
             raise ColumnNotFound(f"column {name!r} is in more than one table: write one of {where}")
         if "." in name:
-            known = [f"{source.name}.{column}" for source in self.sources for column in source.columns]
+            known = [f"{source.called}.{column}" for source in self.sources for column in source.columns]
         else:
             known = [column for source in self.sources for column in source.columns]
         known += names.values()
@@ -246,6 +250,8 @@ class JoinPlan(Public):
             TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
         new = key if isinstance(key, KeyPair) else key_of(key, self.named)
+        if missing := new.tables - self.by_id.keys():
+            raise TableNotFound(f"the plan does not join {' and '.join(sorted(missing))}: pass all keys as on=")
         keys = [step.key for step in self.steps]
         old = next((known for known in keys if known.tables == new.tables), None)
         if old is None:

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
@@ -18,6 +19,7 @@ from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
+from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, known_by, known_by_parts, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
@@ -142,9 +144,9 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -> PlanTable:
+def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
-    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge)
+    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role)
     hidden = tuple(column.name for column in table.columns if column.hidden)
     unprompted = tuple(column.name for column in table.columns if column.unprompted)
     plain = replace(plain, hidden=hidden, hidden_by_user=hidden, unprompted=unprompted, known_by=known_by(table))
@@ -265,12 +267,16 @@ def _is_evidence(key: KeyPair) -> bool:
 
 
 def _not_connected(
-    parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile], floor: float
+    parts: Components[str],
+    keys: Sequence[KeyPair],
+    profiles: Sequence[TableProfile],
+    floor: float,
+    roles: InRoles,
 ) -> NotConnected:
     shown = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
-        for group in infer_unions(profiles)
+        for group in infer_unions([profile for profile in profiles if profile.id not in roles.tables])
     )
     near = nearest_pairs(profiles, {table: parts.root(table) for table in parts.parent}, keys)
     if not near:
@@ -279,7 +285,10 @@ def _not_connected(
             f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}',
             parts.groups(),
         )
-    names = list(map(NamedTable.of, profiles))
+    names = []
+    for profile in profiles:
+        role, table = roles.role(profile.id), NamedTable.of(profile)
+        names.append(replace(table, id=roles.tables[profile.id]).as_role(role) if role else table)
     by_id = {profile.id: profile for profile in profiles}
     told = [
         ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id)]))
@@ -315,13 +324,12 @@ def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
     )
 
 
-def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:
+def _check_circles(given: Sequence[KeyPair], tables: Iterable[str]) -> None:
     parts = Components(sorted(tables))
     for key in given:
         if not parts.join(key.left_table, key.right_table):
             pairs = ", ".join(f"{pair.left} = {pair.right}" for pair in given)
             raise InvalidArgument(f"a plan joins each table once, but these key pairs form a circle: {pairs}")
-    return given
 
 
 def _chance(value: float) -> float:
@@ -372,8 +380,8 @@ def plan_joins(
     if anchor is not None and anchor not in by_id:
         raise TableNotFound(f"the anchor {anchor!r} is not among the tables: {did_you_mean(anchor, by_id)}")
     hints = role_hints or {}
-    keys = [*_checked(given, by_id), *(key for key in keys if key.tables not in {pair.tables for pair in given})]
-    kept = frozenset(given)
+    _check_circles(given, joined_tables([*by_id], given))
+    keys = [*given, *(key for key in keys if key.tables not in {pair.tables for pair in given})]
     stacks = (
         {stack.profile.id: stack for stack in stacks_of(profiles, [key for key in keys if key.score >= ACCEPTED])}
         if stack_unions
@@ -382,14 +390,20 @@ def plan_joins(
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)
-        kept = frozenset(renamed[key] for key in given if key in renamed)
+        given = [renamed[key] for key in given if key in renamed]
         stack_of = {part.id: stack.profile.id for stack in stacks.values() for part in stack.parts}
         anchor = stack_of.get(anchor, anchor) if anchor is not None else None
         sure = {stack for part, stack in stack_of.items() if part not in doubtful}
         doubtful = {stack_of.get(id, id) for id in doubtful} - sure
         profiles = [profile for profile in profiles if profile.id not in stack_of]
         profiles += [stack.profile for stack in stacks.values()]
-        by_id = {profile.id: profile for profile in profiles}
+    kept, roles = frozenset(given), InRoles(profiles, given, anchor)
+    if roles.tables:
+        own = roles.keys(keys)
+        keys = best_of(chain.from_iterable(own.values()))
+        hints = {one: hint for key, hint in hints.items() for one in own.get(key, ())}
+        profiles = roles.profiles
+    by_id = {profile.id: profile for profile in profiles}
     between = [key for key in keys if key.left_table != key.right_table]
     floor = _chance(min_chance)
     usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
@@ -426,9 +440,14 @@ def plan_joins(
         else:
             faint = _faint_keys(profiles, parts, {*usable}, floor)
             if not faint:
-                raise _not_connected(parts, between, profiles, floor)
+                raise _not_connected(parts, between, profiles, floor, roles)
             usable += faint
-    sources = {table: _plan_table(available[table], table not in by_id, stacks.get(table)) for table in tables}
+    sources = {
+        table: _plan_table(
+            available[table], table not in by_id, stacks.get(roles.tables.get(table, table)), roles.role(table)
+        )
+        for table in tables
+    }
     edges = edges_among(tables, floor)
     plans = []
     for start in [anchor] if anchor is not None else tables:

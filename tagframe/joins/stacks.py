@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.references import without_role
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.unions import infer_unions
 
@@ -34,12 +35,13 @@ class Stack:
         """The key pair with the stack in place of its parts."""
         columns = {column.name.casefold(): column.name for column in self.profile.columns}
         ids = {part.id for part in self.parts}
-        if key.left_table in ids:
-            spelt = tuple(columns[name.casefold()] for name in key.left_columns)
-            key = replace(key, left_table=self.profile.id, left_columns=spelt)
-        if key.right_table in ids:
-            spelt = tuple(columns[name.casefold()] for name in key.right_columns)
-            key = replace(key, right_table=self.profile.id, right_columns=spelt)
+        for side in ("left", "right"):
+            end = getattr(key, f"{side}_table")
+            table = without_role(end, ids)
+            if table in ids:
+                spelt = tuple(columns[name.casefold()] for name in getattr(key, f"{side}_columns"))
+                told = {f"{side}_table": self.profile.id + end.removeprefix(table), f"{side}_columns": spelt}
+                key = replace(key, **told)
         return key
 
 

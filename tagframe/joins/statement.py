@@ -224,7 +224,7 @@ class _NamedTables:
 
     def __init__(self, plan: JoinPlan) -> None:
         self._by_id = plan.by_id
-        self._named = Counter(source.name.casefold() for source in plan.sources)
+        self._named = Counter(source.called.casefold() for source in plan.sources)
         self._many = len({source.database for source in plan.sources}) > 1
 
     def item(self, table: str) -> exp.Expr:
@@ -251,9 +251,9 @@ class _NamedTables:
         return exp.select(*columns, origin).from_(self._in_full(part))
 
     def alias(self, table: str) -> str:
-        """Its name, or its id."""
+        """Its name or role, or its id."""
         source = self._by_id[table]
-        return source.name if self._named[source.name.casefold()] == 1 else source.id
+        return source.called if self._named[source.called.casefold()] == 1 else source.id
 
     def join_type(self, how: How) -> str:
         """The kind of join in SQL."""

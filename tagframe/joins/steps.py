@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.references import column_id, in_role
 from tagframe.keys.column_names import table_entity
-from tagframe.keys.key_pair import KeyPair, Sign, column_id
+from tagframe.keys.key_pair import KeyPair, Sign
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "right", "outer"]
@@ -42,6 +43,7 @@ class PlanTable:
         hidden_by_user: those of ``hidden`` that the user hid.
         distinct: whether rows that are exact copies of others count once.
         known_by: columns with nearly no repeated cells, so that a cell identifies a row.
+        role: the role in which the table is joined ("buyer"), or ""; its ``id`` is then ``database.table as role``.
     """
 
     id: str
@@ -61,6 +63,17 @@ class PlanTable:
     hidden_by_user: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
     distinct: bool = False
+    role: str = ""
+
+    @property
+    def table(self) -> str:
+        """The id of the table whose rows these are, whatever its role."""
+        return self.id.removesuffix(in_role("", self.role)) if self.role else self.id
+
+    @property
+    def called(self) -> str:
+        """Its name in a statement, and before the names of its columns."""
+        return self.role or self.name
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -154,7 +167,10 @@ class JoinStep:
     def __str__(self) -> str:
         if not self.key.signs:
             return f"{self.left} = {self.right}"
-        parts = [f"{self.base}.{mine} {sign} {self.table}.{theirs}" for mine, sign, theirs in self.comparisons]
+        parts = [
+            f"{column_id(self.base, (mine,))} {sign} {column_id(self.table, (theirs,))}"
+            for mine, sign, theirs in self.comparisons
+        ]
         return " and ".join(parts)
 
 

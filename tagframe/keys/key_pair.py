@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tagframe.corpus.references import column_id
 from tagframe.display import Shown
 
 Origin = Literal["inferred", "declared", "given", "shared"]
@@ -46,11 +47,6 @@ class Evidence:
     similarity: float | None = None
     referenced_by: int = 0
     reason: str = ""
-
-
-def column_id(table: str, columns: tuple[str, ...]) -> str:
-    """``database.table.column``; several columns are in brackets."""
-    return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
 
 
 @dataclass(frozen=True, repr=False)

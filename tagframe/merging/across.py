@@ -60,7 +60,7 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
     with ExitStack() as opened:
         pushdowns: dict[str, Pushdown] = {}
         for engine, tables in engines:
-            block = engine.pushdown([corpus.source_table(table) for table in tables])
+            block = engine.pushdown([*dict.fromkeys(map(corpus.source_table, tables))])
             if block is not None and (pushdown := opened.enter_context(block)).takes_keys:
                 pushdowns.update(dict.fromkeys(tables, pushdown))
         if not pushdowns:

@@ -314,8 +314,8 @@ def _versions(plan: JoinPlan, step: JoinStep) -> str:
     said = f"the rows of {table.id} are versions:"
     if start is not None:
         moments = [c for c in base.columns if {*words(c)} & {*CALENDAR, "at", "on"} and c not in step.base_columns]
-        moment = f"{base.name}.{moments[0] if moments else 'DAY'}"
-        then = f"between {table.name}.{start} and {table.name}.{end}" if end else f">= {table.name}.{start}"
+        moment = f"{base.called}.{moments[0] if moments else 'DAY'}"
+        then = f"between {table.called}.{start} and {table.called}.{end}" if end else f">= {table.called}.{start}"
         said += f' join the version of the day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
     elif "number" in columns:
         said += f" join on {columns['number']} too, or"

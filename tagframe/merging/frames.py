@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import cast
+from typing import Literal, cast
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE
+from tagframe.joins.roles import joined_tables, roles_in, without_roles
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_columns import NAMED, is_unnamed
@@ -73,6 +74,7 @@ def join_plan(
     similarity: Similarity | None = None,
     stack: bool = True,
     min_chance: float = MIN_CHANCE,
+    roles: Literal["all"] | None = None,
 ) -> JoinPlan:
     """Plan how to join the frames, starting from the first; see :func:`~tagframe.joins.plan_joins`.
 
@@ -90,6 +92,7 @@ def join_plan(
         similarity: likeness in meaning of two names, in [0, 1].
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one.
         min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
+        roles: "all" joins a frame once for each column that refers to it, as for :func:`merge`.
 
     Raises:
         InvalidArgument: no frames, something that is not a frame, columns or index levels with the same name, or an
@@ -97,7 +100,7 @@ def join_plan(
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _plan(GivenFrames.of(frames), on, keys, similarity, stack, min_chance)
+    return _plan(GivenFrames.of(frames), on, keys, similarity, stack, min_chance, roles)
 
 
 def _plan(
@@ -107,11 +110,13 @@ def _plan(
     similarity: Similarity | None,
     stack: bool,
     min_chance: float,
+    roles: Literal["all"] | None,
 ) -> JoinPlan:
+    check_roles(roles)
     tables = [NamedTable.of(given.corpus.profile(id)) for id in given.ids]
     pairs = [] if on is None else keys_on(on, tables)
-    joins_all = len(pairs) == len(given.ids) - 1
-    corpus = given.profiled(pairs if joins_all else None)
+    joins_all = len(pairs) == len(joined_tables(given.ids, pairs)) - 1
+    corpus = given.profiled(without_roles(pairs, given.ids) if joins_all else None)
     stack_unions = stack and given.are_named
     return plan_tables(
         corpus,
@@ -122,13 +127,27 @@ def _plan(
         similarity=similarity,
         stack_unions=stack_unions,
         min_chance=min_chance,
+        roles=roles,
     )
+
+
+def check_roles(roles: object) -> None:
+    """Raise InvalidArgument if ``roles=`` is neither "all" nor None."""
+    if roles not in ("all", None):
+        raise InvalidArgument(
+            f"roles must be 'all' or None; got {roles!r}. on=\"a.x = b.y as role\" joins a single role"
+        )
 
 
 def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(k, str | KeyPair) for k in keys):
         raise InvalidArgument(f"keys= must be a list of key pairs, such as [{FORM}]; got {keys!r}")
-    return [key_of(key, tables) if isinstance(key, str) else key for key in keys]
+    found = [key_of(key, tables) if isinstance(key, str) else key for key in keys]
+    if roles := roles_in(found, {table.id for table in tables}):
+        raise InvalidArgument(
+            f"keys= has keys to choose from, and a role is always joined: pass {next(iter(roles))} in on="
+        )
+    return found
 
 
 def merge(
@@ -136,6 +155,7 @@ def merge(
     on: On | None = None,
     plan: JoinPlan | None = None,
     stack: bool | None = None,
+    roles: Literal["all"] | None = None,
     how: How = "inner",
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
@@ -165,10 +185,14 @@ def merge(
         on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` if each name is
             in one frame only, ``"day"`` for a column that frames share, or a list. Names in a list form one key of
             several columns, ``["country", "year"]``. Frames that these do not connect are joined on inferred keys.
+            ``"orders.buyer_id = users.id as buyer"`` joins users in a role: once more with each role, with columns such
+            as ``buyer.name``; to join them further, write the role in place of the frame, ``"buyer.city = cities.id"``.
         plan: the whole plan, instead; see :func:`join_plan`.
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one; the
             report then begins with the stack. None stacks them, with a warning if the first frame is one of them, or
             ``on`` names one.
+        roles: "all" joins a frame once for each column of another that refers to it (``buyer_id`` and ``seller_id``),
+            in the role that the column's name says. None joins it once.
         how: the kind of every join. "left" keeps the rows of the first frame, "right" those of the others; rows without
             a partner come last.
         on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
@@ -198,11 +222,13 @@ def merge(
         FanOut: a step would repeat rows of the first frame.
         RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
     """
-    if plan is not None and on is not None:
-        raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
+    if plan is not None and (on is not None or roles is not None):
+        raise InvalidArgument(
+            f"pass {'on=' if roles is None else 'roles='} or plan=, not both: plan.use(…) gives a plan with another key"
+        )
     given = GivenFrames.of(frames)
     if plan is None:
-        plan = _plan(given, on, None, None, stack is not False, min_chance)
+        plan = _plan(given, on, None, None, stack is not False, min_chance, roles)
         if stack is None:
             say_stacked(plan, on)
     frame, report = run_plan(

@@ -37,7 +37,7 @@ def as_hidden_now(plan: JoinPlan, corpus: Corpus, *, for_models: bool = False) -
 
 def _now(source: PlanTable, corpus: Corpus, for_models: bool) -> PlanTable:
     parts = tuple(_now(part, corpus, for_models) for part in source.parts)
-    ids = [id for id in (source.id, *(part.id for part in parts)) if id in corpus]
+    ids = [id for id in (source.table, *(part.id for part in parts)) if id in corpus]
     if not ids:
         return replace(source, parts=parts) if parts != source.parts else source
     columns = [column for id in ids for column in corpus.profile(id).columns]
@@ -78,7 +78,7 @@ def refuse_telling(plan: JoinPlan, corpus: Corpus) -> None:
             if not told:
                 continue
             secret = [end for end in told if end[1] in sources[end[0]].hidden_by_user]
-            pair = f"{'.'.join(ends[0])} {sign} {'.'.join(ends[1])}"
+            pair = f" {sign} ".join(_said(end, sources) for end in ends)
             _check(step, pair, sign, secret, [end for end in ends if end not in secret], sources, corpus)
 
 
@@ -91,12 +91,12 @@ def _check(
     sources: dict[str, PlanTable],
     corpus: Corpus,
 ) -> None:
-    name = ".".join(secret[0]) if secret else "a column that is joined to these"
+    name = _said(secret[0], sources) if secret else "a column that is joined to these"
     for end in secret:
         if any(one.unjoined for one in _profiles(end, sources, corpus)):
             raise HiddenColumn(
-                f"{'.'.join(end)} is hidden with joinable=False, so no table joins on it. "
-                f"corpus.hide({'.'.join(end)!r}) allows joins"
+                f"{_said(end, sources)} is hidden with joinable=False, so no table joins on it. "
+                f"corpus.hide({_said(end, sources)!r}) allows joins"
             )
     if sign != "=":
         raise HiddenColumn(
@@ -105,14 +105,14 @@ def _check(
         )
     if not open_ends:
         return
-    others = " and ".join(".".join(end) for end in open_ends)
-    way = f"If you hide the other column too, they join: corpus.hide({'.'.join(open_ends[0])!r})"
+    others = " and ".join(_said(end, sources) for end in open_ends)
+    way = f"If you hide the other column too, they join: corpus.hide({_said(open_ends[0], sources)!r})"
     for end in (*secret, *open_ends):
         for column in _profiles(end, sources, corpus):
             if column.family in ("date", "real") or is_measure(column.name):
                 raise HiddenColumn(
-                    f"{name} is hidden, and the rows that match {pair} would reveal its cells: {'.'.join(end)} is a "
-                    f"date or an amount, not an identifier. {way}"
+                    f"{name} is hidden, and the rows that match {pair} would reveal its cells: {_said(end, sources)} "
+                    f"is a date or an amount, not an identifier. {way}"
                 )
     if secret and any(_is_brought(end, secret[0], sources, corpus) for end in open_ends):
         raise HiddenColumn(
@@ -126,8 +126,13 @@ def _check(
         )
 
 
+def _said(end: Column, sources: dict[str, PlanTable]) -> str:
+    """A column of the table itself, whatever its role."""
+    return f"{sources[end[0]].table}.{end[1]}"
+
+
 def _ids(table: str, sources: dict[str, PlanTable]) -> list[str]:
-    return [part.id for part in sources[table].parts] or [table]
+    return [part.id for part in sources[table].parts] or [sources[table].table]
 
 
 def _profiles(end: Column, sources: dict[str, PlanTable], corpus: Corpus) -> Iterator[ColumnProfile]:
@@ -141,7 +146,9 @@ def _is_brought(end: Column, secret: Column, sources: dict[str, PlanTable], corp
     """Whether a column is of a frame outside the corpus: not the hidden one's, nor one of its tables."""
     mine, theirs = (corpus.engine(_ids(one[0], sources)[0]) for one in (secret, end))
     below = under(corpus)
-    return isinstance(theirs, FrameEngine) and theirs is not mine and (below is None or end[0] not in below)
+    return (
+        isinstance(theirs, FrameEngine) and theirs is not mine and (below is None or sources[end[0]].table not in below)
+    )
 
 
 def _is_key(step: JoinStep, pair: str, sources: dict[str, PlanTable], corpus: Corpus) -> bool:
@@ -149,7 +156,7 @@ def _is_key(step: JoinStep, pair: str, sources: dict[str, PlanTable], corpus: Co
     if step.key.evidence.origin != "given" and step.score >= ACCEPTED:
         return True
     tables = [*_ids(step.base, sources), *_ids(step.table, sources)]
-    names = dict.fromkeys(_ids(step.base, sources), step.base) | dict.fromkeys(_ids(step.table, sources), step.table)
+    names = {id: sources[end].table for end in (step.base, step.table) for id in _ids(end, sources)}
     for key in accepted_keys(corpus, tables):
         if was_only_run(key) or not key.tables <= names.keys():
             continue

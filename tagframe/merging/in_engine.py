@@ -64,7 +64,7 @@ def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeRe
 
 @contextmanager
 def _opened(asked: Asked, engine: Engine) -> Iterator[_EngineMerge]:
-    block = engine.pushdown([asked.corpus.source_table(table) for table in asked.plan.tables])
+    block = engine.pushdown([*dict.fromkeys(map(asked.corpus.source_table, asked.plan.tables))])
     if block is None:
         raise LeftToMemory(f"{engine.kind} runs no joins")
     with block as pushdown:

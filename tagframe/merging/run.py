@@ -11,6 +11,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus import Corpus
+from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
 from tagframe.engines.pushdown import Refused
@@ -131,6 +132,7 @@ def run_plan(
     if distinct:
         plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
     refuse_telling(plan, corpus)
+    corpus = _with_roles(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
@@ -166,6 +168,14 @@ def run_plan(
     if described := described_names(corpus, names):
         results.remember(frame, descriptions=described)
     return frame, report
+
+
+def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:
+    """The corpus in which the plan's tables in roles have the rows of their tables."""
+    if not any(source.role for source in plan.sources):
+        return corpus
+    parts = {part.id: part.id for source in plan.sources for part in source.parts}
+    return with_roles(corpus, parts | {source.id: source.table for source in plan.sources if not source.parts})
 
 
 def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import pandas as pd
 
@@ -22,10 +22,11 @@ from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On,
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Validate, Where, run_plan
 from tagframe.merging.advice import say_stacked
+from tagframe.merging.frames import check_roles
 from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import tables_around
-from tagframe.retrieval.role_hints import role_hints
+from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
@@ -168,6 +169,7 @@ class RetrievedTables(Public):
         stack: bool = True,
         needed: Collection[str] = (),
         min_chance: float = MIN_CHANCE,
+        roles: Literal["all"] | None = None,
     ) -> JoinPlan:
         words = [word.text for word in words_in(self.question)]
         members, named = self._members(), {table.casefold() for table in needed}
@@ -186,6 +188,7 @@ class RetrievedTables(Public):
                 for id in hit.parts or (hit.id,)
             ],
             min_chance=min_chance,
+            roles=roles or (lambda keys: roles_named(keys, words)),
         )
 
     @property
@@ -229,6 +232,7 @@ class RetrievedTables(Public):
         *,
         on: On | None = None,
         stack: bool | None = None,
+        roles: Literal["all"] | None = None,
         how: How = "inner",
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
@@ -249,6 +253,9 @@ class RetrievedTables(Public):
                 :func:`tagframe.merge`.
             stack: whether tables of one shape, such as ``sales_2023`` and ``sales_2024``, are joined as one. If None,
                 they are; a warning follows if the anchor is one of them, or ``on`` names one.
+            roles: a table that another refers to by several columns (``buyer_id`` and ``seller_id``) is joined in the
+                role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
+                "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
             how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed.
@@ -260,11 +267,21 @@ class RetrievedTables(Public):
                 tables or their columns.
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
-        if plan is not None and on is not None:
-            raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
+        check_roles(roles)
+        if plan is not None and (on is not None or roles is not None):
+            raise InvalidArgument(
+                f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
+                "another key"
+            )
         if plan is None:
-            is_plain = on is None and stack is not False and not aggregate and min_chance == MIN_CHANCE
-            plan = self._plan_then if is_plain else self._planned(on, stack is not False, aggregate or (), min_chance)
+            is_plain = (
+                on is None and stack is not False and not aggregate and roles is None and min_chance == MIN_CHANCE
+            )
+            plan = (
+                self._plan_then
+                if is_plain
+                else self._planned(on, stack is not False, aggregate or (), min_chance, roles)
+            )
             if stack is None:
                 say_stacked(plan, on)
         frame, report = run_plan(

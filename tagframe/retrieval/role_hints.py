@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from tagframe.keys.column_names import KEY_WORDS, singular
@@ -186,23 +186,45 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
     {'g.match.away_team_id': 3.0}
     """
-    used = {piece for word in words for piece in (*words_of(word), word.casefold())}
-    groups: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
-    for key in keys:
-        groups[key.tables].append(key)
+    used = _used(words)
     hints: dict[KeyPair, float] = {}
-    for both, group in groups.items():
-        if len(group) < 2:
-            continue
-        things = frozenset(word for table in both for word in words_of(table.partition(".")[2]))
-        roles = _roles(group)
-        hint = HINT
-        found = _spoken(roles, used - _PREPOSITIONS, things) or _meant(roles, used - _EVERYDAY, things)
+    for things, roles in _groups(keys):
+        hint, found = HINT, _named(roles, used, things)
         if not found:
             hint = LIKELIER
             found = _spoken(roles, used, things) | _meant(roles, used, things)
         if not found and likeness is not None:
             found = _alike(roles, used - things, likeness)
-        if len(found) < len(group):
+        if len(found) < len(roles):
             hints.update(dict.fromkeys(found, hint))
     return hints
+
+
+def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
+    """The keys whose role a word names, as in :func:`role_hints`; also where all of them are named.
+
+    >>> keys = [KeyPair("g.match", (f"{side}_team_id",), "g.team", ("id",)) for side in ("home", "away")]
+    >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
+    (2, 0)
+    """
+    used = _used(words)
+    return {key for things, roles in _groups(keys) for key in _named(roles, used, things)}
+
+
+def _used(words: Iterable[str]) -> set[str]:
+    return {piece for word in words for piece in (*words_of(word), word.casefold())}
+
+
+def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyPair, frozenset[str]]]]:
+    """The keys between each two tables that have several: the words of the tables' names, and the role of each key."""
+    groups: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        groups[key.tables].append(key)
+    for both, group in groups.items():
+        if len(group) > 1:
+            yield frozenset(word for table in both for word in words_of(table.partition(".")[2])), _roles(group)
+
+
+def _named(roles: Mapping[KeyPair, frozenset[str]], used: set[str], things: frozenset[str]) -> set[KeyPair]:
+    """The keys whose role is named by a word, or by one of the same meaning."""
+    return _spoken(roles, used - _PREPOSITIONS, things) or _meant(roles, used - _EVERYDAY, things)

@@ -120,3 +120,17 @@ def test_long_descriptions_of_many_columns_keep_within_the_prompt():
     text = describe_tables(many, {f"t{number}": f"schema.t{number}" for number in range(60)})
     assert len(text) <= 8_000 * 2.4
     assert "TABLE t59  -- prose" in text
+
+
+def test_roles_that_the_question_names_have_aliases():
+    teams = pd.DataFrame({"team_id": range(1, 31), "title": [f"team {n}" for n in range(30)]})
+    sides = {f"{side}_id": [n * step % 30 + 1 for n in range(90)] for side, step in (("home", 1), ("away", 7))}
+    corpus = tf.open_corpus({"cup.team": teams, "cup.game": pd.DataFrame({"game_id": range(1, 91), **sides})})
+    for side in sides:
+        corpus.keys.add(f"game.{side} = team.team_id")
+    plain = describe_keys(corpus, names_of(corpus))
+    assert sorted(plain) == [f"game.{side} = team.team_id (many-to-one)" for side in ("away_id", "home_id")]
+    assert describe_keys(corpus, names_of(corpus), question="titles of the home teams") == plain
+    assert sorted(describe_keys(corpus, names_of(corpus), question="titles of home and away team")) == [
+        f"team AS {side}: game.{side}_id = {side}.team_id (many-to-one)" for side in ("away", "home")
+    ]

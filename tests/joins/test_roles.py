@@ -1,0 +1,221 @@
+"""Roles in texts, in plans and in what questions name."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.references import NamedTable
+from tagframe.errors import AmbiguousJoinWarning, ColumnNotFound, InvalidArgument, TableNotFound
+from tagframe.joins import JoinPlan, keys_on
+from tagframe.joins.key_text import text_of
+from tagframe.joins.roles import role_name
+from tagframe.retrieval import RetrievedTables
+from tagframe.retrieval.retrieved import TableHit
+
+TABLES = [
+    NamedTable("shop.orders", "orders", ("order_id", "buyer_id", "seller_id", "country", "sold as")),
+    NamedTable("shop.users", "users", ("user_id", "country", "city_id", "a.b")),
+    NamedTable("shop.cities", "cities", ("city_id", "city")),
+]
+ON = ["orders.buyer_id = users.user_id as buyer", "orders.seller_id = users.user_id as seller"]
+
+
+@pytest.mark.parametrize(
+    ("column", "table", "key", "role"),
+    [
+        ("buyer_id", "users", "user_id", "buyer"),
+        ("home_team_api_id", "Team", "team_api_id", "home_team"),
+        ("ShipVia", "Shippers", "ShipperID", "ship_via"),
+        ("BillToAddressID", "Address", "AddressID", "bill_to"),
+        ("team_id_away", "team", "id", "away_team"),
+        ("id_seller", "users", "id", "seller"),
+        ("first_date_key", "dim_date", "date_key", "first_date"),
+        ("Käufer-Nr", "Kunden", "KdNr", "käufer"),
+        ("created_by", "users", "user_id", "created_by"),
+        ("id", "users", "user_id", "id"),
+        ("goods_id", "goods", "goods_id", "goods"),
+    ],
+)
+def test_the_name_of_a_role_is_what_its_column_says(column, table, key, role):
+    assert role_name(column, table, key) == role
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orders.buyer_id = users.user_id as buyer",
+        "buyer_id = user_id AS buyer",
+        'shop.orders.buyer_id=shop.users.user_id as "buyer"',
+    ],
+)
+def test_one_key_may_be_written_in_several_ways(text):
+    (key,) = keys_on(text, TABLES)
+    assert (key.left, key.right) == ("shop.orders.buyer_id", "shop.users.user_id as buyer")
+
+
+@pytest.mark.parametrize("role", ["buyer", "home team", "a.b", "Buyer's", "sold", "ORDER", "käufer", "1"])
+def test_the_text_of_a_key_in_a_role_is_read_back(role):
+    tables = [*TABLES, TABLES[1].as_role(role)]
+    keys = keys_on([f"orders.buyer_id = users.user_id as {role}", f"{role}.city_id = cities.city_id"], TABLES)
+    texts = [text_of(key, tables) for key in keys]
+    assert texts[0] == f"orders.buyer_id = users.user_id as {role}"
+    assert keys_on(texts, TABLES) == keys
+    composite = keys_on(f"orders.country = users.country and orders.buyer_id = users.a.b as {role}", TABLES)
+    assert keys_on(text_of(composite[0], tables), TABLES) == composite
+    turned = composite[0].reversed()
+    assert keys_on(text_of(turned, tables), TABLES) == [turned]
+    assert composite[0].right_columns == ("country", "a.b")
+
+
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [
+        (["orders.buyer_id = users.user_id as orders"], "a table is shop.orders"),
+        (["orders.buyer_id = users.user_id as Users"], "a table is shop.users"),
+        ([ON[0], "orders.seller_id = users.user_id as Buyer"], "a role of shop.users is called 'buyer'"),
+        ([ON[0], "orders.country = cities.city as buyer"], "a role of shop.users is called 'buyer'"),
+        ([ON[0], "orders.seller_id = users.user_id as buyer"], "buyer_id and seller_id of shop.orders are two roles"),
+        (["orders.buyer_id = users.user_id as ''"], "names no role"),
+        ([" and ".join(ON)], "one key joins one role, not buyer and seller"),
+        ([f"{ON[0]} and orders.seller_id = users.user_id"], "buyer_id and seller_id of shop.orders are two roles"),
+        (["orders.buyer_id = users.user_id and users.country = orders.country as buyer"], "must be between two tables"),
+    ],
+)
+def test_a_role_that_is_not_clear_is_refused(on, message):
+    with pytest.raises(InvalidArgument, match=message):
+        keys_on(on, TABLES)
+
+
+def test_unknown_names_in_a_role_are_named():
+    with pytest.raises(ColumnNotFound, match=r"no column 'usr_id' in shop\.users"):
+        keys_on("orders.buyer_id = users.usr_id as buyer", TABLES)
+    with pytest.raises(TableNotFound, match="no table"):
+        keys_on("orders.buyer_id = people.user_id as buyer", TABLES)
+    with pytest.raises(TableNotFound, match="no table"):
+        keys_on([ON[0], "seller.city_id = cities.city_id"], TABLES)
+
+
+def test_names_that_contain_as_are_names():
+    tables = [*TABLES, NamedTable("shop.known as", "known as", ("sold as new", "id"))]
+    (key,) = keys_on("orders.sold as = known as.sold as new", tables)
+    assert (key.left_columns, key.right_table, key.right_columns) == (("sold as",), "shop.known as", ("sold as new",))
+
+
+def shop(**orders) -> dict[str, pd.DataFrame]:
+    users = pd.DataFrame({"user_id": range(1, 41), "name": [f"user {n}" for n in range(40)]})
+    keys = {"buyer_id": [n % 40 + 1 for n in range(200)], "seller_id": [n * 7 % 40 + 1 for n in range(200)]}
+    return {"orders": pd.DataFrame({"order_id": range(1, 201), **(orders or keys)}), "users": users}
+
+
+def test_a_plan_with_roles_is_written_and_read():
+    plan = tf.join_plan(shop(), on=ON)
+    assert JoinPlan.from_json(plan.to_json()) == plan
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    assert [source.role for source in plan.sources] == ["", "buyer", "seller"]
+    assert {source.table for source in plan.sources} == {"frames.orders", "frames.users"}
+    again = tf.join_plan(shop(), on=[str(step) for step in plan.steps])
+    assert again == plan
+    assert 'JOIN "users" AS "buyer"' in plan.sql()
+    picture = plan._repr_html_()
+    assert ">buyer<" in picture
+    assert "users, 40 rows" in picture
+    assert plan.find_column("buyer.name") == ("frames.users as buyer", "name")
+    with pytest.raises(ColumnNotFound, match=r"write one of 'buyer\.name', 'seller\.name'"):
+        plan.find_column("users.name")
+    with pytest.raises(TableNotFound, match=r"does not join frames\.users as agent"):
+        plan.use("orders.seller_id = users.user_id as agent")
+    used = plan.use("orders.order_id = users.user_id as seller")
+    assert [step.base_columns for step in used.steps if step.table.endswith("seller")] == [("order_id",)]
+
+
+def test_names_of_columns_are_unique_whatever_else_has_a_name():
+    frames = shop()
+    frames["orders"]["buyer.name"] = "a note"
+    plan = tf.join_plan(frames, on=ON)
+    names = [*dict.fromkeys(plan.column_names().values())]
+    assert {"buyer.name", "frames.users as buyer.name", "seller.name"} <= {*names}
+    merged = tf.merge(frames, on=ON)
+    assert (merged["buyer.name"] == "a note").all()
+    assert merged["frames.users as buyer.name"].iloc[0] == "user 0"
+
+
+def test_all_roles_are_joined_where_they_are_asked_for():
+    fixed = [n % 40 + 1 for n in range(200)]
+    frames = shop(buyer_user_id=fixed, seller_user_id=fixed[::-1], user_id=fixed[50:] + fixed[:50])
+    merged = tf.merge(frames, roles="all")
+    users = frames["users"].set_index("user_id")["name"]
+    for column, name in (
+        ("buyer_user_id", "buyer_user.name"),
+        ("seller_user_id", "seller_user.name"),
+        ("user_id", "users.name"),
+    ):
+        shown = name if name in merged else "user.name"
+        assert merged[shown].tolist() == frames["orders"][column].map(users).tolist()
+    assert tf.join_plan(frames, roles="all").ambiguous == ()
+    with pytest.raises(InvalidArgument, match="a role is always joined"):
+        tf.join_plan(shop(), keys=ON)
+    with pytest.raises(InvalidArgument, match="roles must be 'all' or None; got 'buyer'"):
+        tf.merge(frames, roles="buyer")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="pass roles= or plan="):
+        tf.merge(frames, roles="all", plan=tf.join_plan(shop(), on=ON))
+
+
+@pytest.fixture
+def games(tmp_path) -> tf.Corpus:
+    """A declared key for each role, in SQLite."""
+    with sqlite3.connect(tmp_path / "league.sqlite") as file:
+        file.executescript(
+            """CREATE TABLE team (team_id INTEGER PRIMARY KEY, title TEXT);
+            CREATE TABLE game (game_id INTEGER PRIMARY KEY, home_id INT REFERENCES team, away_id INT REFERENCES team,
+            referee_id INT REFERENCES team);
+            INSERT INTO team VALUES (1, 'Ajax'), (2, 'Brno'), (3, 'Celje');
+            INSERT INTO game VALUES (1, 1, 2, 3), (2, 2, 3, NULL), (3, 3, 1, 2)"""
+        )
+    file.close()
+    return tf.open_corpus(tmp_path / "league.sqlite", progress=False)
+
+
+def found(corpus: tf.Corpus, question: str, anchor: str | None = None) -> RetrievedTables:
+    ids = [id for id in ("league.game", "league.team") if id != anchor]
+    return RetrievedTables(question, tuple(TableHit(id, 1.0) for id in ids), corpus, anchor)
+
+
+def test_a_question_that_names_two_roles_joins_both(games):
+    merged = found(games, "titles of the home and the away team of each game").merge()
+    assert merged["home.title"].tolist() == ["Ajax", "Brno", "Celje"]
+    assert merged["away.title"].tolist() == ["Brno", "Celje", "Ajax"]
+    assert not [name for name in merged if name.startswith("referee.")]
+    one = found(games, "titles of the away team of each game").join_plan
+    assert [step.base_columns for step in one.steps] == [("away_id",)]
+    assert not any(source.role for source in one.sources)
+    with pytest.warns(AmbiguousJoinWarning, match="equally likely"):
+        found(games, "titles of the teams of each game").merge()
+
+
+def test_all_roles_of_found_tables(games):
+    merged = found(games, "teams of each game").merge(roles="all", how="left")
+    assert merged["referee.title"].fillna("-").tolist() == ["Celje", "-", "Brno"]
+    assert len([step for step in merged.tag.merge_report.steps if "league.team.team_id as" in step.right]) == 3
+    on = ["game.home_id = team.team_id as host", "game.away_id = team.team_id as guest"]
+    assert {"host.title", "guest.title"} <= {*found(games, "").merge(on=on)}
+    # Nobody joins the table whose rows the plan starts from once more.
+    plan = found(games, "home and away team", "league.team").join_plan
+    assert plan.start == "league.team"
+    assert len(plan.steps) == 1
+
+
+def test_a_tool_takes_and_gives_roles(games):
+    tools = games.tools()
+    on = ["game.home_id = team.team_id as home", "game.away_id = team.team_id as away"]
+    planned = tools.call("plan_joins", {"tables": ["game", "team"], "on": on})
+    assert [join["on"] for join in planned["account"]["joins"]] == [
+        "game.away_id = team.team_id as away", "game.home_id = team.team_id as home"
+    ]  # fmt: skip
+    assert tools.call("run_sql", {"sql": planned["sql"]})["row_count"] == 3
+    merged = tools.call("merge_tables", {"tables": ["game", "team"], "on": on, "where": {"home.title": "Brno"}})
+    assert merged["rows"][0][merged["columns"].index("away.title")] == "Celje"
