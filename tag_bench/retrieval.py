@@ -16,7 +16,7 @@ import click
 import numpy as np
 from tqdm.auto import tqdm
 
-from tag_bench import SpreadCommand
+from tag_bench import MethodName, SpreadCommand
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
@@ -283,7 +283,7 @@ _VARIANTS = "The variant of JAR, for exact and mip: D without joins, F in full, 
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
-@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="The selector.")
+@click.option("--method", type=MethodName(), default="auto", show_default=True, help="The selector.")
 @click.option(
     "-k",
     "sizes",

@@ -40,7 +40,9 @@ def load(kind: Kind, name: str, read: Callable[[Any], T]) -> T | None:
         return None
     packages = [point.dist.name for point in points]
     if len(points) > 1:
-        raise PluginFailed(f"{kind[:-1]} {name!r} is brought by {' and '.join(sorted(packages))}: uninstall one of them")
+        raise PluginFailed(
+            f"{kind[:-1]} {name!r} is brought by {' and '.join(sorted(packages))}: uninstall one of them"
+        )
     try:
         return read(points[0].load())
     except Exception as error:  # whatever the package raises: the message names it

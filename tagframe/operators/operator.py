@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias
 
 import pandas as pd
 
+from tagframe import plugins
 from tagframe.config import CallSettings, SearchSettings
 from tagframe.errors import InvalidArgument, did_you_mean
 from tagframe.lm import LM, Prompt, Quote
@@ -17,6 +18,7 @@ from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.public_forms import function
 from tagframe.operators.step_generators import Step
 
 P = ParamSpec("P")
@@ -41,7 +43,7 @@ def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Operator(Generic[P]):
-    """A semantic operator, as :func:`declare` makes it.
+    """A semantic operator, as :func:`declare` makes it. It can be called as ``tf.NAME``.
 
     Attributes:
         steps: ``steps(frame, instruction, …)``, the generator that runs it. It has the operator's parameters, and may
@@ -61,6 +63,10 @@ class Operator(Generic[P]):
     asks: Callable[[Mapping[str, Any]], bool] = lambda given: True
     needs_all: Callable[[Mapping[str, Any]], str | None] = lambda given: None
     shows: Callable[[pd.DataFrame, Mapping[str, Any]], Sequence[int]] = instructed
+
+    def __call__(self, *args: P.args, **options: P.kwargs) -> pd.DataFrame:
+        """``tf.NAME`` with the types of the declaration: type checkers know no settings, batches or quotes here."""
+        return function(self)(*args, **options)  # type: ignore[no-any-return]
 
     @property
     def name(self) -> str:
@@ -132,8 +138,31 @@ class Operator(Generic[P]):
         return positions, tuple(shown_names(frame, positions))
 
 
+OF_LOTUS = dict.fromkeys(("sem_cluster_by", "sem_partition_by"), "tagframe.lotus")
+"""Methods of ``df.tag`` that are called as an operator is, and are none, and their module."""
+
 OPERATORS: dict[str, Operator[...]] = {}
-"""All operators, by name."""
+"""The operators that are declared, by name."""
+
+
+def operator_names() -> list[str]:
+    """The names of the operators that are declared, and of those that installed packages bring."""
+    return [*dict.fromkeys([*OPERATORS, *plugins.installed("operators")])]
+
+
+def operator_named(name: str) -> Operator[...] | None:
+    """The operator of this name: a declared one, or one that an installed package brings; None if there is none.
+
+    Raises:
+        PluginFailed: the package's operator cannot be loaded.
+    """
+    return OPERATORS.get(name) or plugins.load("operators", name, lambda made: _under(name, made))
+
+
+def _under(name: str, operator: Any) -> Operator[...]:
+    if not isinstance(operator, Operator) or operator.name != name:
+        raise InvalidArgument(f"its entry point must name a declared operator {name}; it names {operator!r:.80}")
+    return OPERATORS.setdefault(name, operator)
 
 
 def declare(
@@ -149,10 +178,12 @@ def declare(
 
     The docstring must have a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are
     added to the public forms (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`.
-    A second declaration of the same name, as when a notebook's cell is run twice, replaces the first one.
+    A second declaration of the same name in the same module, as when a notebook's cell is run twice, replaces the first
+    one.
 
     Raises:
-        InvalidArgument: it is not called ``sem_NAME``, has no such section, or has a parameter that is added later.
+        InvalidArgument: it is not called ``sem_NAME``, has no such section, or has a parameter that is added later; or
+            another module has declared an operator of this name, such as one of tagframe's own.
     """
 
     def declared(steps: Callable[P, Step[pd.DataFrame]]) -> Operator[P]:
@@ -163,6 +194,9 @@ def declare(
                 f"an operator is a function sem_NAME(frame, …) with a docstring that has a section Args:, and without"
                 f" {', '.join((*ADDED, *SearchSettings.__annotations__))}; got {made.name}{made.signature}"
             )
+        known = OPERATORS[made.name].steps.__module__ if made.name in OPERATORS else OF_LOTUS.get(made.name)
+        if known not in (None, "__main__", steps.__module__):
+            raise InvalidArgument(f"{known} has an operator {made.name}; give that of {steps.__module__} another name")
         OPERATORS[made.name] = made
         return made
 

@@ -111,7 +111,7 @@ def free_name(frame: pd.DataFrame, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedColumn:
     """A column that an operator adds.
 
     Attributes:
@@ -132,7 +132,7 @@ def finish(
     base: pd.DataFrame,
     outcomes: Sequence[Outcome],
     order: Sequence[int],
-    added: Sequence[Added],
+    added: Sequence[AddedColumn],
     *,
     on_error: OnError,
     suffix: str,

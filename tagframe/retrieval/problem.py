@@ -204,7 +204,9 @@ class Selection:
         if len(set(indices)) < len(indices):
             raise InvalidArgument(f"a selection has each table once; got {indices}")
         if np.shape(score) != (len(indices),):
-            raise InvalidArgument(f"score has the shape {np.shape(score)}; {len(indices)} tables need ({len(indices)},)")
+            raise InvalidArgument(
+                f"score has the shape {np.shape(score)}; {len(indices)} tables need ({len(indices)},)"
+            )
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "score", score)
 

@@ -47,9 +47,11 @@ def method_named(name: str) -> Method[Any, Any]:
         InvalidArgument: there is none.
         PluginFailed: the package's method cannot be loaded.
     """
-    if name not in METHODS and plugins.load("methods", name, lambda method: _under(name, method)) is None:
-        raise InvalidArgument(f"no method {name!r} in {did_you_mean(str(name), [*METHODS, *plugins.installed('methods')])}")
-    return METHODS[name]
+    found = METHODS.get(name) or plugins.load("methods", name, lambda method: _under(name, method))
+    if found is None:
+        known = [*METHODS, *plugins.installed("methods")]
+        raise InvalidArgument(f"no method {name!r} in {did_you_mean(str(name), known)}")
+    return found
 
 
 def _under(name: str, method: Any) -> Method[Any, Any]:
