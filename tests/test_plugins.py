@@ -20,8 +20,6 @@ from tagframe.accessor import QuoteAccessor, TagAccessor
 from tagframe.cli import main
 from tagframe.embed import forget, get_embedder
 from tagframe.errors import InvalidArgument, NameUnknown, PluginFailed
-from tagframe.operators import OPERATORS
-from tagframe.retrieval import METHODS
 
 PACKAGE = '''
 import numpy as np
@@ -80,9 +78,8 @@ no_embedder = stranger:first
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_names: None) -> Iterator[Callable[..., None]]:
     """Make a package with entry points: ``install("stranger", source, points)``."""
-    known = {**METHODS}, {**OPERATORS}, {*sys.modules}
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def make(name: str, source: str, points: str) -> None:
@@ -93,10 +90,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         (folder / "entry_points.txt").write_text(points, encoding="utf-8")
 
     yield make
-    for registry, before in zip((METHODS, OPERATORS), known, strict=False):
-        for name in registry.keys() - before.keys():
-            del registry[name]
-    for name in {one for one in sys.modules if one.startswith("stranger")} - known[2]:
+    for name in [one for one in sys.modules if one.startswith("stranger")]:
         del sys.modules[name]
     forget()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +26,8 @@ LAST = Method("last", "takes the tables of lowest relevance", by_words, all_tabl
 
 
 @pytest.fixture
-def registered() -> Iterator[None]:
+def registered(own_names: None) -> None:
     register(LAST)
-    yield
-    METHODS.pop("last", None)
 
 
 @pytest.fixture
