@@ -10,7 +10,7 @@ from tagframe.operators import aggregate, dedup, extract, filter, join, map, sea
 from tagframe.operators.cascade import Cascade, CascadeReport
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 from tagframe.operators.drivers import arun, quote, run, run_many
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join
 from tagframe.operators.known import known
 from tagframe.operators.limiting import LimitOrder
@@ -26,6 +26,7 @@ else:
 
 __all__ = [
     "FENCE_RULE",
+    "FIELD_RULE",
     "OPERATORS",
     "AddedColumn",
     "Cascade",

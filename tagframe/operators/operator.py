@@ -48,12 +48,8 @@ class Operator(Generic[P]):
     Attributes:
         steps: ``steps(frame, instruction, …)``, the generator that runs it. It has the operator's parameters, and may
             have a keyword ``window``: the number of tokens that the model reads and writes in one request.
-        guess: gives a typical answer to one of its prompts, for quotes; a batch's own guess is preferred.
-        over: what it looks at; this decides how it goes over batches and partitions.
-        embeds: whether it embeds texts, and so takes the setting ``embedder``.
-        asks: whether a call with these arguments, by name, asks a model.
-        needs_all: an explanation if the arguments need all rows together; None if they do not.
-        shows: positions of the columns that the model is shown, from the arguments; used for partitions.
+
+    The others are the arguments of :func:`declare`.
     """
 
     steps: Callable[P, Step[pd.DataFrame]]
@@ -174,12 +170,28 @@ def declare(
     needs_all: Callable[[Mapping[str, Any]], str | None] = lambda given: None,
     shows: Callable[[pd.DataFrame, Mapping[str, Any]], Sequence[int]] = instructed,
 ) -> Callable[[Callable[P, Step[pd.DataFrame]]], Operator[P]]:
-    """Declare an operator: the decorated steps have its name, and the docstring that users read.
+    """Declare an operator: ``@declare(guess=…)`` over a generator ``sem_NAME(frame, …)``.
 
-    The docstring must have a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are
-    added to the public forms (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`.
-    A second declaration of the same name in the same module, as when a notebook's cell is run twice, replaces the first
-    one.
+    The generator (a :data:`Step`) yields batches of prompts, receives the completions, and returns a frame. It has the
+    operator's parameters and the docstring that users read, with a section ``Args:``. If it has a keyword ``window``,
+    it receives the number of tokens that the model reads and writes in one request, or None; users do not see it.
+
+    ``tf.sem_NAME``, ``tf.asem_NAME``, ``frame.tag.sem_NAME`` and ``frame.tag.quote.sem_NAME`` exist from then on. They
+    also take settings, ``quote=`` and, as functions, batches with ``to=``. What is declared can be called, too: a type
+    checker knows its own parameters. A second declaration of the same name in the same module, as when a notebook's
+    cell is run twice, replaces the first one.
+
+    Args:
+        guess: gives a typical answer to one of its prompts, for quotes; a batch's own guess is preferred.
+        over: what it looks at, which decides how it goes over batches and partitions. ``"rows"``: each row by itself,
+            so that batches are separate. ``"pairs"``: the same, with rows of another frame. ``"whole"``: all rows
+            together. ``"best"`` and ``"nearest"``: the best rows of each batch, then the best of those, by ``K``.
+            ``"alike"``: similar rows, among all of them. Dask has ``"rows"``, ``"whole"`` and ``"best"``.
+        embeds: whether it embeds texts, and so takes the setting ``embedder``.
+        asks: whether a call with these arguments, by name, asks a model.
+        needs_all: an explanation if the arguments need all rows together; None if they do not.
+        shows: positions of the columns that the model is shown, from the frame and the arguments, for partitions; by
+            default those that ``instruction`` names.
 
     Raises:
         InvalidArgument: it is not called ``sem_NAME``, has no such section, or has a parameter that is added later; or

@@ -151,7 +151,7 @@ def finish(
         order: the positions of the result's rows in ``base``, with failed rows at their places.
         added: the columns to add.
         on_error: how to treat failed rows.
-        suffix: of the columns that the operator adds.
+        suffix: of the columns that the operator adds; with ``"_stars"``, the column of errors is ``stars_error``.
         index: of the outcomes; that of ``base`` if None.
         row_facts: makes facts about the result's rows from their positions in ``base``.
         of: a word for the rows of ``base``.

@@ -1,5 +1,6 @@
 """Finds the tables of a corpus that answer a question together."""
 
+from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
 from tagframe.retrieval.prepare import Prepared, all_tables, among_candidates, by_both, by_meaning, by_words
@@ -10,6 +11,7 @@ from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 __all__ = [
     "METHODS",
+    "Decomposer",
     "Method",
     "Prepared",
     "Question",

@@ -26,8 +26,8 @@ class Method(Generic[R, P]):
     """A way to choose tables: as ``method=`` of a call, or by its name once it is registered.
 
     ``relevance``, ``prepare`` and ``select`` run one after the other. The first two are usually functions of
-    tagframe's: ``by_meaning``, ``by_words`` or ``by_both``, and ``all_tables`` or ``among_candidates``, all of
-    :mod:`tagframe.retrieval`.
+    :mod:`tagframe.retrieval`: ``by_meaning``, ``by_words`` or ``by_both``; and ``all_tables``, which fills ``r`` and
+    ``anchor`` of the problem, or ``among_candidates``, which also fills ``fine``, ``omega``, ``link`` and ``source``.
 
     Attributes:
         name: the value of ``method=``.
@@ -37,7 +37,7 @@ class Method(Generic[R, P]):
             the anchor, or None, and the largest number of tables, or None.
         select: the choice, a pure function of the problem and k, which does not count anchors. With k None it returns
             all tables, or as many as the method considers needed.
-        decomposer: the source of sub-queries; None for a method that uses none.
+        decomposer: takes ``decomposition=`` and asks a model for sub-queries; None if they always come from rules.
         takes_coarse: whether relevance from elsewhere, shape (n,), may replace ``relevance``.
         asks_model: whether the method works with answers of a model, so that it asks the configured model by default.
         says_k: whether ``select`` decides how many tables are needed.
