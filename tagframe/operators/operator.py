@@ -113,12 +113,17 @@ class Operator(Generic[P]):
         """The operator as a step, adapted to the model's window; ``args`` and ``options`` are those of :attr:`steps`.
 
         Raises:
-            InvalidArgument: ``on_error`` is invalid.
+            InvalidArgument: ``on_error`` is invalid, or the declared function is no generator.
         """
         check_on_error(options.get("on_error", "raise"))
         if "window" in inspect.signature(self.steps).parameters:
             options["window"] = getattr(lm, "context_window", None)
-        return self.steps(*args, **options)
+        step = self.steps(*args, **options)
+        if not inspect.isgenerator(step):
+            raise InvalidArgument(
+                f"{self.name} must be a generator that yields batches; it gave a {type(step).__name__}"
+            )
+        return step
 
     def quote(self, lm: LM, *args: Any, **options: Any) -> Quote:
         """The cost of a call."""

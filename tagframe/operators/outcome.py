@@ -160,7 +160,11 @@ def finish(
 
     Raises:
         RowsFailed: with ``on_error="raise"``, if any row has failed; it carries the frame of ``"keep"``.
+        InvalidArgument: there is not one outcome, and one value of each added column, for each row of ``base``.
     """
+    for what, given in (("outcomes", outcomes), *((repr(column.name), column.values) for column in added)):
+        if len(given) != len(base):
+            raise InvalidArgument(f"{operator}: {len(base)} {of} need as many {what}; got {len(given)}")
     failures = [(row, outcome.error) for row, outcome in enumerate(outcomes) if outcome.error is not None]
     keeps_failures = on_error == "keep" or (on_error == "raise" and bool(failures))
     rows = [row for row in order if keeps_failures or outcomes[row].error is None]

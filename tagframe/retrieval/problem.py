@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,7 @@ class Selection:
     confidence: float | None = None
 
     def __post_init__(self) -> None:
-        indices = tuple(map(int, self.indices))
+        indices = tuple(map(index, self.indices))
         score = self.score if np.size(self.score) else np.zeros(len(indices))
         if len(set(indices)) < len(indices):
             raise InvalidArgument(f"a selection has each table once; got {indices}")

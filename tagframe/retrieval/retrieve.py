@@ -327,22 +327,28 @@ def with_learned(
 def _method(given: str | Method[Any, Any] | None) -> Method[Any, Any]:
     if given is None:
         return next(iter(METHODS.values()))
-    return given if isinstance(given, Method) else method_named(given)
+    if isinstance(given, Method):
+        return given
+    if not isinstance(given, str):
+        raise InvalidArgument(f"method must be a method's name, or a tagframe.retrieval.Method; got {given!r:.80}")
+    return method_named(given)
 
 
 def _check_selection(
     selection: Selection, method: Method[Any, Any], tables: Sequence[int], anchored: int | None, k: int | None
 ) -> None:
     """Refuse a choice that no result can be made of."""
-    most = len(tables) if k is None else k
+    if not isinstance(selection, Selection):
+        raise InvalidArgument(f"method {method.name!r}: select must return a Selection; got {selection!r:.80}")
+    most, least = len(tables) if k is None else k, int(anchored is None)
     if (
-        len(selection.indices) > most
+        not least <= len(selection.indices) <= most
         or not all(0 <= position < len(tables) for position in selection.indices)
         or any(tables[position] == anchored for position in selection.indices)
     ):
         raise InvalidArgument(
-            f"method {method.name!r} must choose at most {most} of the positions 0 to {len(tables) - 1}, without the "
-            f"anchor's; it chose {selection.indices}"
+            f"method {method.name!r} must choose {least} to {most} of the positions 0 to {len(tables) - 1}, without "
+            f"the anchor's; it chose {selection.indices}"
         )
 
 

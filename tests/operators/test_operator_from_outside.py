@@ -103,6 +103,20 @@ def test_a_name_that_another_module_has_is_refused(sem_stars, reviews):
     assert "_again" in reviews.tag.sem_stars(ASKED).columns
 
 
+def test_what_is_wrong_in_a_declaration_is_told(own_names, reviews):
+    names = {"__name__": "of_the_page"}
+    exec(DECLARATION.replace("yield from ops.together([rated(task, row) for row in rows])", "[]"), names)
+    with pytest.raises(InvalidArgument, match="sem_stars must be a generator that yields batches; it gave a DataFrame"):
+        names["sem_stars"](reviews.head(0), ASKED)
+    for was, becomes, told in (
+        ("[value for _, value in rates]", "[]", "4 rows need as many '_stars'; got 0"),
+        ("for outcome, _ in rates", "for outcome, _ in [*rates, *rates]", "4 rows need as many outcomes; got 8"),
+    ):
+        exec(DECLARATION.replace(was, becomes), names)
+        with pytest.raises(InvalidArgument, match=f"sem_stars: {told}"):
+            names["sem_stars"](reviews, ASKED)
+
+
 def test_the_names_of_lotus_are_those_of_the_accessor():
     from tagframe.accessor.operator_methods import FUNCTIONS
     from tagframe.operators.operator import OF_LOTUS

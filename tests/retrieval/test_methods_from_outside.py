@@ -80,7 +80,7 @@ def test_a_second_method_of_a_name_replaces_the_first_but_none_of_ours(bank, wor
         ((0, 0), "each table once"),
         ((-1,), r"positions 0 to 4.*it chose \(-1,\)"),
         ((5,), "positions 0 to 4"),
-        ((0, 1, 2), "at most 2"),
+        ((0, 1, 2), "must choose 0 to 2"),
         ((3,), "without the anchor's"),
     ],
 )
@@ -88,6 +88,19 @@ def test_a_choice_of_which_no_result_can_be_made_is_refused(bank, words, indices
     wrong = replace(LAST, select=lambda problem, k: Selection(indices))
     with pytest.raises(InvalidArgument, match=message):
         tf.retrieve_tables(QUESTION, bank, k=2, anchor="bank.loan", method=wrong)
+
+
+def test_what_is_no_choice_is_refused(bank, words):
+    for wrong in ([0, 1], None):
+        with pytest.raises(InvalidArgument, match=r"method 'last': select must return a Selection; got (\[0|None)"):
+            tf.retrieve_tables(QUESTION, bank, k=2, method=replace(LAST, select=lambda problem, k, wrong=wrong: wrong))
+    with pytest.raises(InvalidArgument, match=r"must choose 1 to 2 .*it chose \(\)"):
+        tf.retrieve_tables(QUESTION, bank, k=2, method=replace(LAST, select=lambda problem, k: Selection(())))
+    with pytest.raises(TypeError, match="integer"):
+        tf.retrieve_tables(QUESTION, bank, k=2, method=replace(LAST, select=lambda problem, k: Selection((0.5,))))
+    for given in (["greedy"], last, Method):
+        with pytest.raises(InvalidArgument, match=r"method must be a method's name, or a tagframe\.retrieval\.Method"):
+            tf.retrieve_tables(QUESTION, bank, k=2, method=given)
 
 
 def test_scores_and_relevance_have_a_length_for_each_table(bank, words):

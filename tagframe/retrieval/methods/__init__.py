@@ -49,8 +49,7 @@ def method_named(name: str) -> Method[Any, Any]:
     """
     found = METHODS.get(name) or plugins.load("methods", name, lambda method: _under(name, method))
     if found is None:
-        known = [*METHODS, *plugins.installed("methods")]
-        raise InvalidArgument(f"no method {name!r} in {did_you_mean(str(name), known)}")
+        raise InvalidArgument(f"no method {name!r} in {did_you_mean(name, [*METHODS, *plugins.installed('methods')])}")
     return found
 
 
