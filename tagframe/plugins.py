@@ -10,6 +10,7 @@ They are found when a name is looked up that tagframe does not have. Only the pa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -38,21 +39,29 @@ def load(kind: Kind, name: str, read: Callable[[Any], T]) -> T | None:
     points = [point for point in _points(kind) if point.name == name]
     if not points:
         return None
-    packages = [point.dist.name for point in points]
+    packages = [point.dist.name or point.module for point in points]  # a package may have lost its metadata
     if len(points) > 1:
         raise PluginFailed(
             f"{kind[:-1]} {name!r} is brought by {' and '.join(sorted(packages))}: uninstall one of them"
         )
     try:
         return read(points[0].load())
-    except Exception as error:  # whatever the package raises: the message names it
+    except (Exception, SystemExit) as error:  # whatever the package raises: the message names it
         raise PluginFailed(
             f"{kind[:-1]} {name!r} of the package {packages[0]!r} ({points[0].value}) cannot be loaded: "
             f"{type(error).__name__}: {error}"
         ) from error
 
 
-def _points(kind: Kind) -> Any:
-    from importlib.metadata import entry_points  # slow to import
+def _points(kind: Kind) -> list[Any]:
+    from importlib.metadata import distributions, entry_points  # slow to import
 
-    return entry_points(group=f"tagframe.{kind}")
+    group = f"tagframe.{kind}"
+    try:
+        return [*entry_points(group=group)]
+    except Exception:  # one package's list cannot be read: those of the others can
+        found: list[Any] = []
+        for package in distributions():
+            with contextlib.suppress(Exception):
+                found += package.entry_points.select(group=group)
+        return found

@@ -70,6 +70,8 @@ greedy = stranger:FIRST
 [tagframe.operators]
 sem_shout = stranger:sem_shout
 sem_broken = stranger_that_fails:sem_broken
+merge = stranger_that_fails:merge
+sem_cluster_by = stranger_that_fails:sem_cluster_by
 
 [tagframe.embedders]
 lengths = stranger:Lengths
@@ -154,8 +156,26 @@ def test_what_is_broken_is_named_and_breaks_nothing_else(stranger: Path, festiva
     assert "sem_shout" in text
 
 
+def test_a_list_that_cannot_be_read_hides_no_other(stranger: Path, install: Callable[..., None], festival: tf.Corpus):
+    install("stranger_quits", "raise SystemExit(3)", "[tagframe.methods]\nquits = stranger_quits:QUITS\n")
+    install("stranger_torn", "", "[tagframe.methods]\ntorn\n")
+    (stranger / "stranger_torn-1.0.dist-info" / "METADATA").unlink()
+    assert "sem_shout" in dir(pd.DataFrame().tag)
+    assert festival.retrieve_tables("Which films?", k=1, method="first").method == "first"
+    with pytest.raises(InvalidArgument, match="did you mean 'first'"):
+        festival.retrieve_tables("Which films?", method="frist")
+    with pytest.raises(PluginFailed, match=r"'quits' of the package 'stranger_quits'.*SystemExit: 3"):
+        festival.retrieve_tables("Which films?", method="quits")
+
+
 def test_names_of_our_own_are_ours(stranger: Path, festival: tf.Corpus):
     assert festival.retrieve_tables("Which films?", k=2, method="greedy").method == "greedy"
+    tag = pd.DataFrame({"a": [1]}).tag
+    assert [getattr(tag, name).__module__ for name in ("merge", "sem_cluster_by")] == [
+        "tagframe.merging.frames",
+        "tagframe.lotus",
+    ]
+    assert dir(tag).count("merge") == 1
     assert "stranger" not in sys.modules
 
 

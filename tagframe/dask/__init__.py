@@ -24,7 +24,6 @@ from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dispatch import make_meta
 from dask.dataframe.extensions import register_dataframe_accessor
 
-from tagframe import plugins
 from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
 from tagframe.dask.merging import DaskMergeReport, merge, report_of
@@ -33,7 +32,7 @@ from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
-from tagframe.operators.operator import operator_named
+from tagframe.operators.operator import operator_named, operator_names
 from tagframe.operators.public_forms import function, method
 
 __all__ = ["DaskMergeReport", "TagAccessor"]
@@ -121,7 +120,7 @@ _ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _by_rank}
 
 
 def _names() -> list[str]:
-    return [name for name, operator in OPERATORS.items() if operator.over in _ASKINGS] + plugins.installed("operators")
+    return [name for name in operator_names() if name not in OPERATORS or OPERATORS[name].over in _ASKINGS]
 
 
 def _tried(

@@ -148,7 +148,7 @@ OPERATORS: dict[str, Operator[...]] = {}
 
 def operator_names() -> list[str]:
     """The names of the operators that are declared, and of those that installed packages bring."""
-    return [*dict.fromkeys([*OPERATORS, *plugins.installed("operators")])]
+    return [*dict.fromkeys([*OPERATORS, *filter(_is_free, plugins.installed("operators"))])]
 
 
 def operator_named(name: str) -> Operator[...] | None:
@@ -157,7 +157,14 @@ def operator_named(name: str) -> Operator[...] | None:
     Raises:
         PluginFailed: the package's operator cannot be loaded.
     """
-    return OPERATORS.get(name) or plugins.load("operators", name, lambda made: _under(name, made))
+    if name in OPERATORS or not _is_free(name):
+        return OPERATORS.get(name)
+    return plugins.load("operators", name, lambda made: _under(name, made))
+
+
+def _is_free(name: str) -> bool:
+    """Whether a package may bring an operator of this name: ``df.tag.merge`` stays ours."""
+    return name.startswith("sem_") and name not in OF_LOTUS
 
 
 def _under(name: str, operator: Any) -> Operator[...]:
