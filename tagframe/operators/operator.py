@@ -118,12 +118,12 @@ class Operator(Generic[P]):
         check_on_error(options.get("on_error", "raise"))
         if "window" in inspect.signature(self.steps).parameters:
             options["window"] = getattr(lm, "context_window", None)
-        step: Any = self.steps(*args, **options)
+        step = self.steps(*args, **options)
         if not inspect.isgenerator(step):
             raise InvalidArgument(
                 f"{self.name} must be a generator that yields batches; it gave a {type(step).__name__}"
             )
-        return step  # type: ignore[no-any-return]
+        return step  # type: ignore[return-value]  # isgenerator forgets what it yields
 
     def quote(self, lm: LM, *args: Any, **options: Any) -> Quote:
         """The cost of a call."""
