@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,13 @@ class LazyGroup(click.Group):
     Args:
         package: the package's import name.
         folder: its folder.
+        params: options of the group itself.
     """
 
-    def __init__(self, package: str, folder: Path, help: str) -> None:  # click's own name
-        super().__init__(name=package.rpartition(".")[2], help=help)
+    def __init__(  # help and params are click's own names
+        self, package: str, folder: Path, help: str, params: Sequence[click.Option] = ()
+    ) -> None:
+        super().__init__(name=package.rpartition(".")[2], help=help, params=[*params])
         self._package = package
         self._folder = folder
 
@@ -42,6 +46,35 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"{self._package}.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+
+class MethodName(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """The name of a retrieval method, as it is known when the command is run: ours, of a plugin, or of a package.
+
+    Args:
+        *others: further values.
+    """
+
+    name = "method"
+
+    def __init__(self, *others: str) -> None:
+        self._others = others
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """The names, as a choice shows them."""
+        from tagframe.retrieval import METHODS
+
+        return f"[{'|'.join([*METHODS, *self._others])}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; refused if there is no such method."""
+        from tagframe.errors import TagframeError
+        from tagframe.retrieval import method_named
+
+        try:
+            return str(value) if value in self._others else method_named(value).name
+        except TagframeError as error:
+            self.fail(str(error), param, ctx)
 
 
 class SpreadCommand(click.Command):

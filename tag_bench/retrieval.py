@@ -15,7 +15,7 @@ from typing import Any, get_args
 import click
 import numpy as np
 
-from tag_bench import SpreadCommand
+from tag_bench import MethodName, SpreadCommand
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
@@ -28,7 +28,7 @@ from tagframe.embed import get_embedder
 from tagframe.errors import InvalidArgument, ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
-from tagframe.retrieval import METHODS, Method
+from tagframe.retrieval import Method, method_named
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.column_problem import JAR_WEIGHTS
 from tagframe.retrieval.form import Form, Variant, note_of
@@ -321,7 +321,7 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
-@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="The selector.")
+@click.option("--method", type=MethodName(), default="auto", show_default=True, help="The selector.")
 @click.option(
     "-k",
     "sizes",
@@ -482,12 +482,12 @@ def command(
     settings = settings_of(embedder=None if encoder is None else encoder.name)
     kept = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
-    if scores_given is not None and not METHODS[method].takes_coarse:
+    if scores_given is not None and not method_named(method).takes_coarse:
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
     of_data = dataset.name if as_printed and dataset.name in JAR_WEIGHTS else None
     form = {"as_printed": as_printed, "omega": omega, "candidates": candidates, "covered_at": covered_at}
     try:
-        chosen = searching(METHODS[method], beam=beam, hops=hops, ablate=ablation)
+        chosen = searching(method_named(method), beam=beam, hops=hops, ablate=ablation)
     except InvalidArgument as error:
         raise click.ClickException(str(error)) from error
     chosen = formed(chosen, variant, weights or of_data, **form)

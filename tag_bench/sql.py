@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 import tagframe as tf
+from tag_bench import MethodName
 from tag_bench.data import Dataset, Question, drawn, read_dataset, read_decompositions
 from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
@@ -28,7 +29,7 @@ from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.evaluation.match import Rule, is_ordered, match
 from tagframe.evaluation.scores import scores_of
-from tagframe.retrieval import METHODS, RetrievedTables, retrieve_tables
+from tagframe.retrieval import RetrievedTables, retrieve_tables
 
 SECONDS = 30.0
 """The time limit of a gold statement."""
@@ -170,9 +171,7 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
 @click.option(
     "--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="The folder."
 )
-@click.option(
-    "--method", type=click.Choice([*METHODS, "gold"]), default="auto", show_default=True, help="The retrieval method."
-)
+@click.option("--method", type=MethodName("gold"), default="auto", show_default=True, help="The retrieval method.")
 @click.option(
     "-k", "size", type=click.IntRange(min=1), default=5, show_default=True, help="The number of tables to show."
 )

@@ -49,6 +49,10 @@ class NameUnknown(TagframeError, AttributeError):
     """tagframe, or a frame's ``.tag``, has no such name."""
 
 
+class PluginFailed(TagframeError, AttributeError):
+    """An installed package lists a method, an operator or an embedder that cannot be loaded."""
+
+
 def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
     """A ``__getattr__`` that suggests the nearest public name; hidden from type checkers, which would accept any name.
 

@@ -108,6 +108,19 @@ def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     return path
 
 
+@pytest.fixture
+def own_names() -> Iterator[None]:
+    """What a test registers and declares is known to no other."""
+    from tagframe.operators import OPERATORS
+    from tagframe.retrieval import METHODS
+
+    before = [(registry, {**registry}) for registry in (METHODS, OPERATORS)]
+    yield
+    for registry, known in before:
+        registry.clear()
+        registry.update(known)
+
+
 @pytest.fixture(scope="session")
 def demo_output(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What ``make demo`` prints, offline, from a process of its own that has nothing cached."""

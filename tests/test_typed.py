@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tagframe
+from tests.test_docs import examples
 
 ROOT = Path(tagframe.__file__).parents[1]
 WRONG = "# wrong"
@@ -112,7 +113,24 @@ async def later() -> None:
     await tf.aask("Who ordered twice?", corpus, quot=True)  # wrong
     print((await tf.aask("Who ordered twice?", corpus)).sorces)  # wrong
 """
-SCRIPTS = {"operators": (OPERATORS, 13), "doors": (DOORS, 13)}
+EXTEND = (
+    "\n".join(block["code"] for block in examples(ROOT / "docs" / "guides" / "extend.md"))
+    + """
+rates: pd.DataFrame = sem_stars(reviews, "How good is {review}?", suffix="_rating", on_error="keep")
+corpus.retrieve_tables("Who ordered twice?", method=Method("mine", "is mine", by_both, among_candidates, chain))
+given: tf.Answer = tf.ask("Who ordered twice?", corpus, method=CHAIN)
+sem_stars(reviews, "How good is {review}?", sufix="_rating")  # wrong
+corpus.retrieve_tables("Who ordered twice?", method=chain)  # wrong
+Method("mine", "is mine", by_both, among_candidates, lambda problem, k: problem.r)  # wrong
+register(chain)  # wrong
+tf.configure(embedder=Writer())  # wrong
+tf.TAG(lambda: "SELECT 1", tf.exec_sql(corpus))  # wrong
+Batch([Prompt.of("How good?")], acept=int)  # wrong
+"""
+)
+"""The page Extend, and what else may be written, or may not."""
+
+SCRIPTS = {"operators": (OPERATORS, 13), "doors": (DOORS, 13), "extend": (EXTEND, 7)}
 """A script, and how many of its lines are wrong."""
 
 

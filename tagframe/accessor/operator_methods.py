@@ -66,9 +66,9 @@ class QuoteAccessor(OperatorMethods):
 
 
 def _names(*, quotes: bool) -> list[str]:
-    from tagframe.operators import OPERATORS
+    from tagframe.operators.operator import operator_names
 
-    return [*OPERATORS, *(() if quotes else FUNCTIONS)]
+    return [*operator_names(), *(() if quotes else FUNCTIONS)]
 
 
 def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
@@ -77,11 +77,11 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
     Raises:
         NameUnknown: there is no method with this name.
     """
-    from tagframe.operators import OPERATORS
+    from tagframe.operators.operator import operator_named
     from tagframe.operators.public_forms import method
 
-    if name in OPERATORS:
-        return taking_lotus_keywords(method(OPERATORS[name], quotes=quotes))
+    if (operator := operator_named(name)) is not None:
+        return taking_lotus_keywords(method(operator, quotes=quotes))
     if quotes or name not in FUNCTIONS:
         raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names(quotes=quotes))}")
     made = _calling(getattr(importlib.import_module(FUNCTIONS[name]), name))

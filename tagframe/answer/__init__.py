@@ -4,7 +4,7 @@ from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.ask import aask, ask, ask_many, automatic
 from tagframe.answer.doubts import Doubt
 from tagframe.answer.execution import ExecSQL, Execution, exec_sql
-from tagframe.answer.generation import Generator
+from tagframe.answer.generation import Generator, one_value
 from tagframe.answer.guard import check_sql
 from tagframe.answer.nearest_rows import NearestRows, PaperGen, rag
 from tagframe.answer.query import Query
@@ -36,6 +36,7 @@ __all__ = [
     "automatic",
     "check_sql",
     "exec_sql",
+    "one_value",
     "rag",
     "text2sql",
 ]

@@ -17,7 +17,7 @@ from tagframe.corpus import Corpus
 from tagframe.engines.base import SQLLimits
 from tagframe.lm import Quote
 from tagframe.operators import OnError, RowsPerCall
-from tagframe.retrieval import RetrievedTables
+from tagframe.retrieval import Method, RetrievedTables
 
 Searched: TypeAlias = "Corpus | RetrievedTables"
 """Where to look for an answer."""
@@ -28,7 +28,7 @@ class AskOptions(SearchSettings, total=False):
     """The keywords of :func:`ask`, except ``quote``."""
 
     k: HowMany
-    method: str | None
+    method: str | Method[Any, Any] | None
     limits: SQLLimits | None
     on_error: OnError
     rows_per_call: RowsPerCall
@@ -43,7 +43,7 @@ def automatic(
     corpus: Searched,
     *,
     k: HowMany = None,
-    method: str | None = None,
+    method: str | Method[Any, Any] | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -72,7 +72,7 @@ def ask(
     corpus: Corpus | RetrievedTables | None = None,
     *,
     k: HowMany = None,
-    method: str | None = None,
+    method: str | Method[Any, Any] | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",

@@ -159,8 +159,12 @@ def _in_words(rows: pd.DataFrame, values: Sequence[Any]) -> str:
     return ", ".join(named)
 
 
-def one_value(prompt: Prompt, accept: Accept[Any]) -> Step[Any]:
-    """The answer to one prompt.
+def one_value(prompt: Prompt, accept: Accept[T]) -> Step[T]:
+    """The answer to one prompt, as a step: ``value = yield from one_value(prompt, accept)``.
+
+    Args:
+        prompt: to ask.
+        accept: parses the answer, or raises an error whose message the model is shown when it is asked once more.
 
     Raises:
         LMError: there is no answer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
@@ -20,7 +20,7 @@ from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
-from tagframe.retrieval import RetrievedTables, retrieve_tables
+from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
 
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
@@ -43,7 +43,7 @@ class Synthesizer:
 
     corpus: Corpus = field(repr=False)
     k: int | Literal["auto"] | None = None
-    method: str | None = None
+    method: str | Method[Any, Any] | None = None
     found: RetrievedTables | None = field(default=None, repr=False)
 
     def __call__(self, request: str) -> Query:

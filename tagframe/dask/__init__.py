@@ -32,6 +32,7 @@ from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
+from tagframe.operators.operator import operator_named, operator_names
 from tagframe.operators.public_forms import function, method
 
 __all__ = ["DaskMergeReport", "TagAccessor"]
@@ -47,7 +48,7 @@ class TagAccessor:
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self), name):  # a property without a value, whose error says why
             return object.__getattribute__(self, name)
-        made = OPERATORS.get(name)
+        made = operator_named(name)
         if made is None or made.over not in _ASKINGS:
             raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names())}")
         return types.MethodType(partitioned(made), self)
@@ -119,7 +120,7 @@ _ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _by_rank}
 
 
 def _names() -> list[str]:
-    return [name for name, operator in OPERATORS.items() if operator.over in _ASKINGS]
+    return [name for name in operator_names() if name not in OPERATORS or OPERATORS[name].over in _ASKINGS]
 
 
 def _tried(

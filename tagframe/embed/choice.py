@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe import plugins
 from tagframe.config import Settings, current
 from tagframe.embed.local import distinct_of
 from tagframe.embed.minilm import DEFAULT_MODEL, default_model
@@ -73,6 +74,10 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
             return _default()
     if isinstance(wanted, str | Path):
         return _named(wanted, settings or current())
+    return _of_object(wanted)
+
+
+def _of_object(wanted: Any) -> Embedder:
     # In this order: checking the protocol's members reads the dimension, which loads a lazy model.
     if isinstance(wanted, (SentenceTransformerEmbedder, EmbeddingModel, Embedder)):
         return wanted
@@ -100,6 +105,10 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
             )
         connection = _connection(str(wanted), settings)
     key = (str(wanted), *connection)
+    if key not in _by_model and not Path(wanted).expanduser().is_dir():
+        brought = plugins.load("embedders", str(wanted), lambda make: _of_object(make()))
+        if brought is not None:
+            return _by_model.setdefault(key, brought)
     with _lock:
         if key not in _by_model:
             if of_provider:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from tagframe.operators import aggregate, dedup, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade, CascadeReport
+from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 from tagframe.operators.drivers import arun, quote, run, run_many
+from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join
 from tagframe.operators.known import known
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.operator import OPERATORS, Operator, declare
-from tagframe.operators.outcome import OnError, Outcome
+from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish
 from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.step_generators import Step, gather, together
 
@@ -23,11 +25,15 @@ else:
     from tagframe.operators.functions import __getattr__ as __getattr__
 
 __all__ = [
+    "FENCE_RULE",
+    "FIELD_RULE",
     "OPERATORS",
+    "AddedColumn",
     "Cascade",
     "CascadeReport",
     "ClaimPlan",
     "ClaimReport",
+    "Instruction",
     "LimitOrder",
     "NoLabels",
     "OnError",
@@ -37,6 +43,9 @@ __all__ = [
     "Step",
     "arun",
     "declare",
+    "encode_rows",
+    "fence",
+    "finish",
     "gather",
     "known",
     "plan_sem_join",

@@ -13,7 +13,7 @@ from tagframe.operators.digest import KNOWLEDGE_MARK, Digest, Found, Style
 from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import Added, OnError, Outcome, error_name, finish, free_name, refuse_taken
+from tagframe.operators.outcome import AddedColumn, OnError, Outcome, error_name, finish, free_name, refuse_taken
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.operators.values import Value
@@ -96,7 +96,7 @@ def sem_agg(
         firsts.reset_index(drop=True),
         outcomes,
         range(len(groups)),
-        [Added(suffix, texts, "string"), *_fields(value, answers)],
+        [AddedColumn(suffix, texts, "string"), *_fields(value, answers)],
         on_error=on_error,
         suffix=suffix,
         index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
@@ -106,13 +106,13 @@ def sem_agg(
     )
 
 
-def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) -> list[Added]:
+def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) -> list[AddedColumn]:
     """The columns of the fields of a model."""
     if value is None:
         return []
     cells = [answer.cited.cells if isinstance(answer, Found) else None for answer in answers]
     return [
-        Added(str(name), [None if row is None else row[at] for row in cells], dtype)
+        AddedColumn(str(name), [None if row is None else row[at] for row in cells], dtype)
         for at, (name, dtype) in enumerate(value.columns.items())
     ]
 

@@ -19,7 +19,7 @@ from tagframe.operators.instruction import Instruction
 from tagframe.operators.limiting import LimitOrder, ask_until, check_limit
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
-    Added,
+    AddedColumn,
     OnError,
     Outcome,
     error_text,
@@ -168,14 +168,14 @@ def sem_filter(
         outcomes[row] = Outcome("yes", note="beyond the limit")
     kept = {*passing[:limit], *(row for row, outcome in enumerate(outcomes) if outcome.kind == "failed")}
     labels = [None if reply.value is UNSURE else reply.value for reply in found]
-    added = [Added(label, labels, "boolean", with_failures=not return_all)]
+    added = [AddedColumn(label, labels, "boolean", with_failures=not return_all)]
     if return_all:
         why = [reply.reason or _reason(outcome) for reply, outcome in zip(found, outcomes, strict=True)]
-        added.append(Added(weighed[0], [outcome.kind for outcome in outcomes], "string"))
-        added.append(Added(weighed[1], why, "string"))
-        added.append(Added(weighed[2], [reply.confidence for reply in found], "Float64"))
+        added.append(AddedColumn(weighed[0], [outcome.kind for outcome in outcomes], "string"))
+        added.append(AddedColumn(weighed[1], why, "string"))
+        added.append(AddedColumn(weighed[2], [reply.confidence for reply in found], "Float64"))
     if return_explanations:
-        added.append(Added(explanation, [reply.reason for reply in found], "string"))
+        added.append(AddedColumn(explanation, [reply.reason for reply in found], "string"))
     finished = finish(
         "sem_filter",
         frame,
@@ -293,9 +293,9 @@ def _passing_all(
                 outcomes[row], ended[row] = outcome, claim.text
         left = [row for row in left if ended[row] is None]
     labels = [{"yes": True, "no": False}.get(outcome.kind) for outcome in outcomes]
-    added = [Added(label, labels, "boolean", with_failures=not return_all)]
+    added = [AddedColumn(label, labels, "boolean", with_failures=not return_all)]
     if return_all:
-        added.append(Added(ended_by, ended, "string"))
+        added.append(AddedColumn(ended_by, ended, "string"))
     return finish(
         "sem_filter",
         frame,

@@ -1,5 +1,24 @@
 """The operators as functions, ``sem_filter``, ``asem_filter`` and so on; their types are in ``functions.pyi``."""
 
-from tagframe.operators.public_forms import named as __getattr__
+from collections.abc import Callable
+from typing import Any
+
+from tagframe.errors import NameUnknown, did_you_mean
+from tagframe.operators.operator import operator_named, operator_names
+from tagframe.operators.public_forms import awaited, function
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The function with this name, such as ``sem_filter`` or ``asem_filter``.
+
+    Raises:
+        NameUnknown: there is no such operator.
+    """
+    is_awaited = name.startswith("asem_")
+    operator = operator_named(name[is_awaited:])
+    if operator is None:
+        raise NameUnknown(f"no operator {name!r} in {did_you_mean(name, operator_names())}")
+    return (awaited if is_awaited else function)(operator)
+
 
 __all__ = ["__getattr__"]

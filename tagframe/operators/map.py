@@ -12,7 +12,7 @@ from tagframe.operators.answer_grammar import Unsure
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_taken
+from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, example_turns, joined_notes
@@ -213,11 +213,11 @@ def mapped(
             answers[number], said = (cells, None) if settle is None else settle(cells, row)
             outcomes[number] = Outcome("answered", note=joined_notes(said, note))
     added = [
-        Added(name, [answer[at] for answer in answers], dtype)
+        AddedColumn(name, [answer[at] for answer in answers], dtype)
         for at, (name, dtype) in enumerate(zip(names, value.columns.values(), strict=True))
     ]
     if return_explanations:
-        added.append(Added(explanation, reasons, "string"))
+        added.append(AddedColumn(explanation, reasons, "string"))
     return finish(
         operator,
         frame,

@@ -111,7 +111,7 @@ def free_name(frame: pd.DataFrame, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedColumn:
     """A column that an operator adds.
 
     Attributes:
@@ -132,7 +132,7 @@ def finish(
     base: pd.DataFrame,
     outcomes: Sequence[Outcome],
     order: Sequence[int],
-    added: Sequence[Added],
+    added: Sequence[AddedColumn],
     *,
     on_error: OnError,
     suffix: str,
@@ -151,7 +151,7 @@ def finish(
         order: the positions of the result's rows in ``base``, with failed rows at their places.
         added: the columns to add.
         on_error: how to treat failed rows.
-        suffix: of the columns that the operator adds.
+        suffix: of the columns that the operator adds; with ``"_stars"``, the column of errors is ``stars_error``.
         index: of the outcomes; that of ``base`` if None.
         row_facts: makes facts about the result's rows from their positions in ``base``.
         of: a word for the rows of ``base``.
@@ -160,7 +160,11 @@ def finish(
 
     Raises:
         RowsFailed: with ``on_error="raise"``, if any row has failed; it carries the frame of ``"keep"``.
+        InvalidArgument: there is not one outcome, and one value of each added column, for each row of ``base``.
     """
+    for what, given in (("outcomes", outcomes), *((repr(column.name), column.values) for column in added)):
+        if len(given) != len(base):
+            raise InvalidArgument(f"{operator}: {len(base)} {of} need as many {what}; got {len(given)}")
     failures = [(row, outcome.error) for row, outcome in enumerate(outcomes) if outcome.error is not None]
     keeps_failures = on_error == "keep" or (on_error == "raise" and bool(failures))
     rows = [row for row in order if keeps_failures or outcomes[row].error is None]

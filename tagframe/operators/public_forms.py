@@ -14,17 +14,19 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from inspect import Parameter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe import config
-from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
+from tagframe.errors import InvalidArgument
 from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
 from tagframe.operators.batches import aover_batches, are_batches, over_batches
 from tagframe.operators.drivers import arun
-from tagframe.operators.operator import OPERATORS, Operator
 from tagframe.operators.step_generators import Step, without_model
+
+if TYPE_CHECKING:
+    from tagframe.operators.operator import Operator
 
 _QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
 _TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
@@ -124,19 +126,6 @@ def method_signature(operator: Operator[...], *, quotes: bool = False) -> inspec
     (_, *rest) = public.parameters.values()
     me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     return public.replace(parameters=[me, *rest], return_annotation="Quote" if quotes else "pd.DataFrame | Quote")
-
-
-def named(name: str) -> Callable[..., Any]:
-    """The function with this name, such as ``sem_filter`` or ``asem_filter``.
-
-    Raises:
-        NameUnknown: there is no such operator.
-    """
-    if name in OPERATORS:
-        return function(OPERATORS[name])
-    if name.removeprefix("a") in OPERATORS:
-        return awaited(OPERATORS[name.removeprefix("a")])
-    raise NameUnknown(f"no operator {name!r} in {did_you_mean(name, OPERATORS)}")
 
 
 def _function_signature(operator: Operator[...], extra: Sequence[Parameter] = (_QUOTE, _TO)) -> inspect.Signature:

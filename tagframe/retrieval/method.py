@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from tagframe.lm import LM
     from tagframe.retrieval.form import Form
 
-R = TypeVar("R")  # the relevance of all tables: coarse relevance as an array, or evidence
-P = TypeVar("P")  # a SelectionProblem, or a ColumnProblem
+R = TypeVar("R")
+"""The relevance of all tables: coarse relevance as an array, or evidence."""
+P = TypeVar("P")
+"""A SelectionProblem, or a ColumnProblem."""
 
 
 @dataclass(frozen=True, eq=False)
 class Method(Generic[R, P]):
-    """A way to choose tables. A new one is a file in ``methods/`` and a line in its registry.
+    """A way to choose tables: as ``method=`` of a call, or by its name once it is registered.
+
+    ``relevance``, ``prepare`` and ``select`` run one after the other. The first two are usually functions of
+    :mod:`tagframe.retrieval`: ``by_meaning``, ``by_words`` or ``by_both``; and ``all_tables``, which fills ``r`` and
+    ``anchor`` of the problem, or ``among_candidates``, which also fills ``fine``, ``omega``, ``link`` and ``source``.
 
     Attributes:
         name: the value of ``method=``.
@@ -30,9 +36,9 @@ class Method(Generic[R, P]):
         relevance: the relevance of every table of the corpus to the question; its model is None if no model is asked.
         prepare: builds the problem over some of the tables from the relevance. Its last arguments are the position of
             the anchor, or None, and the largest number of tables, or None.
-        select: the choice, a pure function of the problem and k. With k None it returns all tables, or as many as the
-            method considers needed.
-        decomposer: the source of sub-queries; None for a method that uses none.
+        select: the choice, a pure function of the problem and k, which does not count anchors. With k None it returns
+            all tables, or as many as the method considers needed.
+        decomposer: takes ``decomposition=`` and asks a model for sub-queries; None if they always come from rules.
         takes_coarse: whether relevance from elsewhere, shape (n,), may replace ``relevance``.
         asks_model: whether the method works with answers of a model, so that it asks the configured model by default.
         says_k: whether ``select`` decides how many tables are needed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -179,11 +180,14 @@ class Selection:
         indices: the chosen tables in order of choice, the anchors not among them.
         edges: pairs (i, j), i < j, that connect the chosen tables and the anchors: a forest.
         objective: the value of what the selector maximises.
-        score: shape (len(indices),), the value of choosing each table.
+        score: shape (len(indices),), the value of choosing each table; zeros if not given.
         contributions: the part of ``score`` that each signal gave, each of shape (len(indices),).
         probability: shape (n,), the probability that each table is needed; None if the selector has none.
         note: a message for the caller ("stopped at the time limit"), or "".
         confidence: the probability that the chosen tables are complete; None if the selector has none.
+
+    Raises:
+        InvalidArgument: a table is chosen twice, or ``score`` has another length.
     """
 
     indices: tuple[int, ...]
@@ -194,6 +198,18 @@ class Selection:
     probability: Floats | None = None
     note: str = ""
     confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        indices = tuple(map(index, self.indices))
+        score = self.score if np.size(self.score) else np.zeros(len(indices))
+        if len(set(indices)) < len(indices):
+            raise InvalidArgument(f"a selection has each table once; got {indices}")
+        if np.shape(score) != (len(indices),):
+            raise InvalidArgument(
+                f"score has the shape {np.shape(score)}; {len(indices)} tables need ({len(indices)},)"
+            )
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "score", score)
 
 
 def best_first(values: Floats) -> npt.NDArray[np.int64]:

@@ -26,12 +26,12 @@ from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.learned import known_of, told
-from tagframe.retrieval.methods import METHODS, Method
+from tagframe.retrieval.methods import METHODS, Method, method_named
 from tagframe.retrieval.methods.greedy import GreedyWeights
 from tagframe.retrieval.methods.murre import searching
 from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.problem import Floats, Selection
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.read_cells import with_names_read
 from tagframe.retrieval.reasons import reasons_for
@@ -60,7 +60,7 @@ class RetrieveOptions(SearchSettings, FormOptions, total=False):
     """The keywords that :func:`retrieve_tables` shares with the methods of that name on a corpus and a frame."""
 
     k: int | Literal["auto"] | None
-    method: str | None
+    method: str | Method[Any, Any] | None
     decomposition: Sequence[str] | None
     coarse: Mapping[str, float] | None
     confidence: float | None
@@ -102,7 +102,7 @@ def retrieve_tables(
     corpus: Corpus | None = None,
     *,
     k: int | Literal["auto"] | None = None,
-    method: str | None = None,
+    method: str | Method[Any, Any] | None = None,
     anchor: str | None = None,
     decomposition: Sequence[str] | None = None,
     coarse: Mapping[str, float] | None = None,
@@ -143,7 +143,8 @@ def retrieve_tables(
             retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the same program, with a
             solver; these three in our form, unless ``as_printed``), "murre" (hops of retrieving and rewriting), "crush"
             (tables that cover an imagined schema), or a baseline that ranks tables one by one: "dense" (cosine of
-            embeddings), "lexical" (BM25), "hybrid" (their sum).
+            embeddings), "lexical" (BM25), "hybrid" (their sum). Or a :class:`~tagframe.retrieval.Method` of your own,
+            or the name of a registered one.
         anchor: id of a table that is in the set already; the join plan starts from its rows.
         decomposition: the question's sub-queries (``concept:attribute``), if you know them; for "crush", the tables of
             an imagined schema (``table(column, column)``). If None, rules or a language model decompose the question.
@@ -230,7 +231,7 @@ def _retrieved(
     question: str,
     *,
     k: int | Literal["auto"] | None,
-    method: str | None,
+    method: str | Method[Any, Any] | None,
     anchor: str | None,
     decomposition: Sequence[str] | None,
     coarse: Mapping[str, float] | None,
@@ -267,6 +268,10 @@ def _retrieved(
     statements = statements_of(corpus)
     if coarse is None:
         found = chosen.relevance(index, asked, lm)
+        if isinstance(found, np.ndarray) and found.shape != (len(index.tables),):
+            raise InvalidArgument(
+                f"method {chosen.name!r}: relevance must have the shape ({len(index.tables)},); got {found.shape}"
+            )
         if isinstance(found, Evidence):
             found = with_names_read(corpus, index, asked, found)
         if isinstance(found, Evidence) and statements:
@@ -280,6 +285,7 @@ def _retrieved(
         prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored, size)
     problem = prepared.problem if confidence is None else replace(prepared.problem, confidence=confidence)
     selection = chosen.select(problem, size)
+    _check_selection(selection, chosen, prepared.tables, anchored, size)
     why = reasons_for(index, asked, prepared, selection, anchored)
     values = () if prepared.evidence is None else prepared.evidence.values
     hits = tuple(
@@ -369,12 +375,32 @@ def with_learned(
     return replace(found, known=known_of(index, statements, vectors), vector=index.vector(question))
 
 
-def _method(name: str | None) -> Method[Any, Any]:
-    if name is None:
+def _method(given: str | Method[Any, Any] | None) -> Method[Any, Any]:
+    if given is None:
         return next(iter(METHODS.values()))
-    if name not in METHODS:
-        raise InvalidArgument(f"no method {name!r} in {did_you_mean(str(name), METHODS)}")
-    return METHODS[name]
+    if isinstance(given, Method):
+        return given
+    if not isinstance(given, str):
+        raise InvalidArgument(f"method must be a method's name, or a tagframe.retrieval.Method; got {given!r:.80}")
+    return method_named(given)
+
+
+def _check_selection(
+    selection: Selection, method: Method[Any, Any], tables: Sequence[int], anchored: int | None, k: int | None
+) -> None:
+    """Refuse a choice that no result can be made of."""
+    if not isinstance(selection, Selection):
+        raise InvalidArgument(f"method {method.name!r}: select must return a Selection; got {selection!r:.80}")
+    most, least = len(tables) if k is None else k, int(anchored is None)
+    if (
+        not least <= len(selection.indices) <= most
+        or not all(0 <= position < len(tables) for position in selection.indices)
+        or any(tables[position] == anchored for position in selection.indices)
+    ):
+        raise InvalidArgument(
+            f"method {method.name!r} must choose {least} to {most} of the positions 0 to {len(tables) - 1}, without "
+            f"the anchor's; it chose {selection.indices}"
+        )
 
 
 def in_form(method: Method[Any, Any], form: Form) -> Method[Any, Any]:

@@ -274,14 +274,10 @@ class RetrievedTables(Public):
                 "another key"
             )
         if plan is None:
-            is_plain = (
-                on is None and stack is not False and not aggregate and roles is None and min_chance == MIN_CHANCE
-            )
-            plan = (
-                self._plan_then
-                if is_plain
-                else self._planned(on, stack is not False, aggregate or (), min_chance, roles)
-            )
+            if on is None and roles is None and stack is not False and not aggregate and min_chance == MIN_CHANCE:
+                plan = self._plan_then
+            else:
+                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles)
             if stack is None:
                 say_stacked(plan, on)
         frame, report = run_plan(
