@@ -14,6 +14,10 @@ from tagframe.keys.unions import infer_unions
 
 ORIGIN = "source_table"
 """The column of a stack with the id of each row's table."""
+FOLDER = "source_folder"
+"""The same for tables of one name: their folders, workbooks or databases, such as ``2023`` and ``2024``."""
+_SHOWN = 4
+"""The id of a stack has the names of up to so many databases."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,18 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
     taken, found = set(by_id), []
     joined = {key.tables for key in keys}
     # Tables that are joined count as one schema, wherever each of them is.
-    for group in infer_unions([replace(profile, database="") for profile in profiles], by_date=True):
+    one_schema = [profile if profile.place else replace(profile, database="") for profile in profiles]
+    for group in infer_unions(one_schema, by_date=True):
         if any(ends <= set(group.tables) for ends in joined):
             continue
         parts = tuple(sorted((by_id[table] for table in group.tables), key=lambda part: (part.name, part.id)))
         database, name = parts[0].database, _shared_name([part.name for part in parts])
+        is_of_folders = len({part.name.casefold() for part in parts}) == 1
+        if is_of_folders:
+            database = "+".join(part.database for part in parts) if len(parts) <= _SHOWN else "*"
         if f"{database}.{name}" in taken:
             name = "+".join(part.name for part in parts)
-        origin = ORIGIN
+        origin = FOLDER if is_of_folders else ORIGIN
         while origin in map(str.casefold, group.columns):
             origin += "_"
         columns = [_stacked_column([_called(part, column) for part in parts]) for column in parts[0].columns]

@@ -1,5 +1,7 @@
 """Tables with the same columns: ``sales_2023`` and ``sales_2024`` should be stacked, not joined.
 
+The same holds for ``2023/sales.csv`` and ``2024/sales.csv``, and for ``north/orders.csv`` and ``south/orders.csv``.
+
 Iterative-JAR names unions as future work. Here they are found so that no key is inferred between such tables: their ids
 overlap but mean different rows.
 """
@@ -10,6 +12,9 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import column_names as names
@@ -21,6 +26,11 @@ _DATE_PART = re.compile(
     re.IGNORECASE,
 )
 """A number, several, a quarter, a month or the like."""
+
+_ONE_NAME = ""
+"""Marks the form of tables that have one name, in several databases of a folder."""
+_COPIED = 0.9
+"""Tables that share this much of the values of every column are copies."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +52,23 @@ class UnionGroup:
 
 
 def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> list[UnionGroup]:
-    """Find tables of one database that have the same columns and similar names.
+    """Find tables of one database, or of one folder, that have the same columns and similar names.
 
     Same columns: at least two, with equal names (case and order are ignored), and never numbers in one table and text
     in the other. Similar names: they differ in one word or number (``sales_2023``, ``east_store``), or in all numbers
-    (``sales_2023_q4``).
+    (``sales_2023_q4``). In a folder, tables of two databases may also have one name, unless one is a copy of the other.
 
     Args:
         profiles: the tables.
         by_date: only names that differ in a number or a part of a date: ``sales_2023`` and ``sales_2024`` are of one
-            kind, ``budget_2024`` and ``actual_2024`` may not be.
+            kind, ``budget_2024`` and ``actual_2024`` may not be. Tables of one name are always of one kind.
 
     Returns:
         Groups of at least two tables, sorted by their first table; no table is in two groups.
     """
     by_shape: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for profile in sorted(profiles, key=lambda profile: profile.id):
-        by_shape[profile.database, profile.shape].append(profile)
+        by_shape[profile.place or profile.database, profile.shape].append(profile)
     found = []
     for tables in by_shape.values():
         if len(tables) < 2 or len(tables[0].columns) < 2:
@@ -66,12 +76,15 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
         by_form: dict[tuple[str, ...], list[tuple[TableProfile, str]]] = defaultdict(list)
         for table in tables:
             for form, part in _forms(table.name):
-                if by_date and not _DATE_PART.fullmatch(part):
-                    continue
-                by_form[form].append((table, part))
+                if not by_date or _DATE_PART.fullmatch(part):
+                    by_form[form].append((table, part))
+            if table.place and not (by_date and _is_above(table)):
+                by_form[_ONE_NAME, table.name.casefold()].append((table, table.database))
         taken: set[str] = set()
-        for _, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
+        for form, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
             free = [(table, part) for table, part in members if table.id not in taken and _alike(members[0][0], table)]
+            if form[0] == _ONE_NAME and by_date and any(_is_copy(free[0][0], table) for table, _ in free[1:]):
+                continue
             if len(free) > 1:
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
@@ -91,6 +104,26 @@ def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
     if len(numbers) > 1:
         forms.append((tuple("*" if word.isdecimal() else word for word in parts), "-".join(numbers)))
     return forms
+
+
+def _is_above(table: TableProfile) -> bool:
+    """Whether a table stands in the opened folder itself, beside the folders of others."""
+    return table.database == Path(table.place).name
+
+
+def _is_copy(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables of one shape hold nearly the same values: ``backup/customers.csv`` is no further piece."""
+    if not one.rows or not other.rows or min(one.rows, other.rows) < _COPIED * max(one.rows, other.rows):
+        return False
+    columns = {column.name.casefold(): column.sketch for column in other.columns}
+    for column in one.columns:
+        mine, theirs = column.sketch, columns[column.name.casefold()]
+        if mine is None or theirs is None:
+            return False
+        both = len(np.intersect1d(mine.hashes, theirs.hashes))
+        if both < _COPIED * max(len(mine.hashes), len(theirs.hashes)):
+            return False
+    return True
 
 
 def _alike(one: TableProfile, other: TableProfile) -> bool:

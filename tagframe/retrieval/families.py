@@ -1,4 +1,4 @@
-"""Families: tables that are one table in many pieces, such as ``events_20210101``, ``events_20210102``, …
+"""Families: tables that are one table in pieces: ``events_20210101``, …, or ``2023/sales.csv`` and ``2024/sales.csv``.
 
 A question is about all events, not about those of one day. So the pieces are one candidate, and a merge stacks them.
 """
@@ -19,7 +19,8 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
 
 LEAST = 3
-"""The fewest tables of one shape that are a family: of two, a question may mean one."""
+"""The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
+are a family, too: the names of their databases say which is meant (:func:`meant`)."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -47,11 +48,15 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
         facts: the store of families.
         apart: id of a table that belongs to no family, whatever its name.
     """
-    alike = Counter((table.database, table.shape) for table in tables)
+    alike = Counter((_around(table), table.shape) for table in tables)
+    named = Counter((table.place, table.name.casefold(), table.shape) for table in tables if table.place)
     by_database: dict[str, list[TableProfile]] = defaultdict(list)
     for table in tables:
-        if alike[table.database, table.shape] >= LEAST and _NUMBER.search(table.name) and table.id != apart:
-            by_database[table.database].append(table)
+        if table.id != apart and (
+            (alike[_around(table), table.shape] >= LEAST and _NUMBER.search(table.name))
+            or named[table.place, table.name.casefold(), table.shape] > 1
+        ):
+            by_database[_around(table)].append(table)
     parts = [ids for database, members in by_database.items() for ids in _groups(database, members, facts)]
     first = {ids[0]: ids for ids in parts}
     others = {id for ids in parts for id in ids[1:]}
@@ -63,6 +68,11 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
         for table in tables
         if table.id not in others
     ]
+
+
+def _around(table: TableProfile) -> str:
+    """Where the pieces of a table are looked for."""
+    return table.place or table.database
 
 
 def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str) -> tuple[str, ...]:
@@ -79,7 +89,7 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     >>> twins_of(visits[1], visits, "What were the fees?"), twins_of(visits[1], visits, "What were the fees of 2024?")
     (('d.visits_2023', 'd.visits_2024'), ())
     """
-    near = [one for one in tables if one.database == table.database and len(one.columns) == len(table.columns)]
+    near = [one for one in tables if _around(one) == _around(table) and len(one.columns) == len(table.columns)]
     alike = [one for one in near if one.shape == table.shape]
     for group in infer_unions(alike, by_date=True) if len(alike) > 1 else ():
         parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
@@ -116,7 +126,12 @@ def _groups(database: str, tables: Sequence[TableProfile], facts: FactStore) -> 
     kept = facts.get("families", database, state, _read)
     if kept is not None:
         return kept
-    found = [group.tables for group in infer_unions(tables, by_date=True) if len(group.tables) >= LEAST]
+    names = {table.id: table.name.casefold() for table in tables}
+    found = [
+        group.tables
+        for group in infer_unions(tables, by_date=True)
+        if len(group.tables) >= LEAST or len({names[id] for id in group.tables}) == 1
+    ]
     facts.put("families", database, state, json.dumps(found))
     return found
 
