@@ -46,6 +46,11 @@ class Stack:
             key = replace(key, right_table=self.profile.id, right_columns=spelt)
         return key
 
+    def is_split_as(self, other: Stack) -> bool:
+        """Whether both have a table in each of the same folders, so that their rows belong together folder by folder."""
+        mine, theirs = ([part.database for part in stack.parts] for stack in (self, other))
+        return self.origin.startswith(FOLDER) and sorted(mine) == sorted(theirs)
+
 
 def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list[Stack]:
     """The stacks of tables with the same columns whose names differ in a number or a date, unless a key joins them."""
@@ -76,15 +81,35 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
 
 
 def renamed_keys(keys: Iterable[KeyPair], stacks: Sequence[Stack]) -> dict[KeyPair, KeyPair]:
-    """From each key pair to the same pair with stacks in place of their parts, without pairs within a stack."""
+    """From each key pair to the same pair with stacks in place of their parts, without pairs within a stack.
+
+    If the ids of two stacks count from 1 in each folder, the folder is part of the key.
+    """
     found = {}
+    by_id = {stack.profile.id: stack for stack in stacks}
     for key in keys:
         new = key
         for stack in stacks:
             new = stack.renamed(new)
+        left, right = by_id.get(new.left_table), by_id.get(new.right_table)
+        if left is not None and right is not None and left.is_split_as(right) and not _tells_all(right, new):
+            new = replace(
+                new,
+                left_columns=(*new.left_columns, left.origin),
+                right_columns=(*new.right_columns, right.origin),
+                signs=(*new.signs, "=") if new.signs else (),
+            )
         if new.left_table != new.right_table or new == key:
             found[key] = new
     return found
+
+
+def _tells_all(stack: Stack, key: KeyPair) -> bool:
+    """Whether the referenced column has each value once in the whole stack."""
+    if len(key.right_columns) > 1:
+        return False
+    column = stack.profile.column(key.right_columns[0])
+    return column.rows is not None and column.nulls is not None and column.distinct == column.rows - column.nulls
 
 
 def best_of(keys: Iterable[KeyPair]) -> list[KeyPair]:

@@ -17,12 +17,15 @@ import numpy.typing as npt
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
+from tagframe.retrieval.words import terms
 
 LEAST = 3
 """The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
 are a family, too: the names of their databases say which is meant (:func:`meant`)."""
 
 _NUMBER = re.compile(r"\d+")
+_YEAR = 4
+"""The fewest digits of a number that names a piece."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,26 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     return ()
 
 
+def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+    """The pieces that a question names by a word that not all of them have; all of them if it names none.
+
+    The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
+    the 10 of "the top 10" is no October.
+
+    >>> sales = [TableProfile(f"{year}.sales", f"{year}", "sales", ()) for year in (2023, 2024)]
+    >>> [piece.id for piece in meant(sales, "What was sold in 2024?")], len(meant(sales, "What was sold?"))
+    (['2024.sales'], 2)
+    """
+    asked = {*terms(question)}
+    words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
+    shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
+    named = [
+        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR} & asked) for own in words
+    ]
+    most = max(named, default=0)
+    return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
+
+
 def families_at(
     tables: Sequence[TableProfile], first: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]
 ) -> list[Family]:
@@ -146,6 +169,9 @@ def shared_name(names: Sequence[str]) -> str:
     >>> shared_name(["events_20210101", "events_20210102"]), shared_name(["ga4_1990_q1", "ga4_1991_q1"])
     ('events_*', 'ga4_*_q1')
     """
+    of_folder = {name.rpartition(".")[2] for name in names}
+    if len(of_folder) == 1 and "." in names[0]:
+        return f"*.{of_folder.pop()}"
     pieces, numbers = _NUMBER.split(names[0]), [_NUMBER.findall(name) for name in names]
     if len({len(found) for found in numbers}) > 1:
         return _NUMBER.sub("*", names[0])

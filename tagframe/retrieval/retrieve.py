@@ -20,7 +20,7 @@ from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
-from tagframe.retrieval.families import twins_of
+from tagframe.retrieval.families import meant, twins_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.learned import known_of, told
@@ -273,10 +273,20 @@ def _what_helps(index: RetrievalIndex, tables: Sequence[int], statements: Sequen
 
 
 def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, anchor: str | None) -> tuple[TableHit, ...]:
-    """Each table together with its twins, which are stacked when they are merged."""
+    """Each table together with its twins, which are stacked when they are merged.
+
+    Of a table in pieces, only those are kept that the question names, if it names any.
+    """
     taken = {id for hit in hits for id in (hit.id, *hit.parts)} | {anchor}
     found = []
     for hit in hits:
+        if hit.parts:
+            pieces = [corpus.profile(id) for id in hit.parts]
+            named = [piece.id for piece in meant(pieces, question)]
+            if len(named) < len(pieces):
+                said = f"the question names {' and '.join(named)} of {len(pieces)} like tables"
+                parts = tuple(named) if len(named) > 1 else ()
+                hit = replace(hit, id=named[0], parts=parts, reasons=(*hit.reasons, said))
         parts = () if hit.parts else twins_of(corpus.profile(hit.id), corpus.profiles, question)
         new = () if anchor in parts else tuple(part for part in parts if part not in taken)
         if new:
