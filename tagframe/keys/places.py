@@ -91,7 +91,7 @@ def _places(tables: Sequence[TableProfile], facts: FactStore, declared: bool) ->
         pairs = [(database[key.left_table], database[key.right_table]) for key in found]
         pairs += [
             (database[group.tables[0]], database[other])
-            for group in infer_unions(members, by_date=True)
+            for group in infer_unions(members, by_date=True, around=members)
             for other in group.tables
         ]
         home = {name: name for name in sorted({*database.values()})}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,8 @@ _DATE_PART = re.compile(
 
 _ONE_NAME = ""
 """Marks the form of tables that have one name, in several databases of a folder."""
+_SHEET = re.compile(r"(sheet|table|tabelle|blatt|hoja|tabla|feuille?|foglio|data)[ _]?\d*", re.IGNORECASE)
+"""A name that programs give, of which every workbook has one."""
 _COPIED = 0.9
 """Tables that share this much of the values of every column are copies."""
 
@@ -51,7 +53,9 @@ class UnionGroup:
         return f"union of {', '.join(self.tables)} ({len(self.columns)} columns)"
 
 
-def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> list[UnionGroup]:
+def infer_unions(
+    profiles: Sequence[TableProfile], *, by_date: bool = False, around: Sequence[TableProfile] | None = None
+) -> list[UnionGroup]:
     """Find tables of one database, or of one folder, that have the same columns and similar names.
 
     Same columns: at least two, with equal names (case and order are ignored), and never numbers in one table and text
@@ -61,11 +65,18 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
     Args:
         profiles: the tables.
         by_date: only names that differ in a number or a part of a date: ``sales_2023`` and ``sales_2024`` are of one
-            kind, ``budget_2024`` and ``actual_2024`` may not be. Tables of one name are always of one kind.
+            kind, ``budget_2024`` and ``actual_2024`` may not be. Tables of one name are, too.
+        around: all tables. Then tables of one name are of one kind only if their databases have half of their tables in
+            common: of unrelated databases, several have the same ``products``.
 
     Returns:
         Groups of at least two tables, sorted by their first table; no table is in two groups.
     """
+    kinds: dict[str, set[tuple[str, str]]] | None = None
+    if around is not None:
+        kinds = defaultdict(set)
+        for table in around:
+            kinds[table.database].add((table.name.casefold(), table.shape))
     by_shape: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for profile in sorted(profiles, key=lambda profile: profile.id):
         by_shape[profile.place or profile.database, profile.shape].append(profile)
@@ -79,12 +90,16 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
                 if not by_date or _DATE_PART.fullmatch(part):
                     by_form[form].append((table, part))
             if table.place and not (by_date and _is_above(table)):
-                by_form[_ONE_NAME, table.name.casefold()].append((table, table.database))
+                for form, part in _forms_of_place(table):
+                    by_form[_ONE_NAME, *form].append((table, part))
         taken: set[str] = set()
         for form, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
             free = [(table, part) for table, part in members if table.id not in taken and _alike(members[0][0], table)]
-            if form[0] == _ONE_NAME and by_date and any(_is_copy(free[0][0], table) for table, _ in free[1:]):
-                continue
+            if form[0] == _ONE_NAME and by_date and free:
+                first = free[0][0]
+                if any(_is_copy(first, table) for table, _ in free[1:]):
+                    continue
+                free = [one for one in free if one[0] is first or _are_siblings(first, one[0], kinds)]
             if len(free) > 1:
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
@@ -104,6 +119,21 @@ def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
     if len(numbers) > 1:
         forms.append((tuple("*" if word.isdecimal() else word for word in parts), "-".join(numbers)))
     return forms
+
+
+def _forms_of_place(table: TableProfile) -> list[tuple[tuple[str, ...], str]]:
+    """The name without the database, with that; if only the file has a real name, that without its date."""
+    if not _SHEET.fullmatch(table.name):
+        return [((table.name.casefold(),), table.database)]
+    return [(form, part) for form, part in _forms(table.database) if _DATE_PART.fullmatch(part)]
+
+
+def _are_siblings(one: TableProfile, other: TableProfile, kinds: Mapping[str, set[tuple[str, str]]] | None) -> bool:
+    """Whether the databases of two tables have half of the tables of the smaller one in common."""
+    if kinds is None:
+        return True
+    mine, theirs = kinds[one.database], kinds[other.database]
+    return 2 * len(mine & theirs) >= min(len(mine), len(theirs))
 
 
 def _is_above(table: TableProfile) -> bool:

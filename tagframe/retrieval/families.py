@@ -60,7 +60,7 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
             or named[table.place, table.name.casefold(), table.shape] > 1
         ):
             by_database[_around(table)].append(table)
-    parts = [ids for database, members in by_database.items() for ids in _groups(database, members, facts)]
+    parts = [ids for database, members in by_database.items() for ids in _groups(database, members, tables, facts)]
     first = {ids[0]: ids for ids in parts}
     others = {id for ids in parts for id in ids[1:]}
     names = {table.id: table.name for table in tables}
@@ -94,7 +94,7 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     """
     near = [one for one in tables if _around(one) == _around(table) and len(one.columns) == len(table.columns)]
     alike = [one for one in near if one.shape == table.shape]
-    for group in infer_unions(alike, by_date=True) if len(alike) > 1 else ():
+    for group in infer_unions(alike, by_date=True, around=tables) if len(alike) > 1 else ():
         parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
         if table.id in group.tables:
             return () if parts & {*re.findall(r"\w+", question.casefold())} else group.tables
@@ -144,15 +144,19 @@ def families_at(
     ]
 
 
-def _groups(database: str, tables: Sequence[TableProfile], facts: FactStore) -> list[tuple[str, ...]]:
-    state = facts.state(tables)
+def _groups(
+    database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: FactStore
+) -> list[tuple[str, ...]]:
+    place = tables[0].place
+    # Whether tables of one name are pieces depends on the other tables of their databases.
+    state = facts.state(tables, *(f"{table.id} {table.shape}" for table in around if place and table.place == place))
     kept = facts.get("families", database, state, _read)
     if kept is not None:
         return kept
     names = {table.id: table.name.casefold() for table in tables}
     found = [
         group.tables
-        for group in infer_unions(tables, by_date=True)
+        for group in infer_unions(tables, by_date=True, around=around)
         if len(group.tables) >= LEAST or len({names[id] for id in group.tables}) == 1
     ]
     facts.put("families", database, state, json.dumps(found))
