@@ -6,7 +6,7 @@ import functools
 import hashlib
 import threading
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.cell_values import ValueIndex
-from tagframe.retrieval.families import Family, families, families_at
+from tagframe.retrieval.families import LEAST, Family, families, families_at
 from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import (
@@ -171,6 +171,14 @@ class RetrievalIndex:
                 shown[position[one.table.id]].called(one.name) if one.parts else shown[position[one.table.id]]
                 for one in self.families
             )
+        # Of many tables of one name in a folder, a question means one by the name of its subfolder, file or schema.
+        often = Counter((table.place, table.name.casefold()) for table in self.tables if table.place)
+        shown = tuple(
+            one.called(f"{table.database}_{one.name}")
+            if not family.parts and often[table.place, table.name.casefold()] >= LEAST
+            else one
+            for one, table, family in zip(shown, self.tables, self.families, strict=True)
+        )
         self.named = WordsApart(shown, partial(vocabulary, self.embedder))
         self._know_homes([self.links.home(position) for position in range(len(self.tables))])
         self.one_name = len({table.database for table in self.tables}) == 1
