@@ -89,7 +89,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
         return None
     # Keys of a database are inferred from all its tables.
     databases = Cut.between(_digests(before["databases"]), _digests(state["databases"]))
-    changed = np.flatnonzero(np.isin(index.database, databases.new)).tolist()
+    changed = sorted({*np.flatnonzero(np.isin(index.database, databases.new)).tolist(), *tables.new.tolist()})
     shown = index.named.of([index.named.own[position] for position in changed]).whole()
     named = dict(zip(changed, shown, strict=True))
     new = _New(index, tables, [named[position] for position in tables.new.tolist()])
@@ -221,7 +221,12 @@ def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     links = index.links.states()
     return {
         "kind": _rows([f"{kind}\n{index.one_database} {index.one_name}"]),
-        "states": _rows([f"{one.table.id}\n{one.name}\n{digest_of(one.table)}" for one in index.families]),
+        "states": _rows(
+            [
+                f"{one.table.id}\n{shown.name}\n{digest_of(one.table)}"
+                for one, shown in zip(index.families, index.named.own, strict=True)
+            ]
+        ),
         "databases": _rows([f"{name}\n{links[name]}" for name in sorted(links)]),
     }
 
