@@ -33,6 +33,7 @@ _SHEET = re.compile(r"(sheet|table|tabelle|blatt|hoja|tabla|feuille?|foglio|data
 """A name that programs give, of which every workbook has one."""
 _COPIED = 0.9
 """Tables that share this much of the values of every column are copies."""
+_MANY = 10
 
 
 @dataclass(frozen=True)
@@ -142,18 +143,22 @@ def _is_above(table: TableProfile) -> bool:
 
 
 def _is_copy(one: TableProfile, other: TableProfile) -> bool:
-    """Whether two tables of one shape hold nearly the same values: ``backup/customers.csv`` is no further piece."""
+    """Whether two tables of one shape hold nearly the same values: ``backup/customers.csv`` is no further piece.
+
+    Only columns of many values that are no integers tell: ids count from 1 in each folder.
+    """
     if not one.rows or not other.rows or min(one.rows, other.rows) < _COPIED * max(one.rows, other.rows):
         return False
-    columns = {column.name.casefold(): column.sketch for column in other.columns}
-    for column in one.columns:
-        mine, theirs = column.sketch, columns[column.name.casefold()]
-        if mine is None or theirs is None:
-            return False
-        both = len(np.intersect1d(mine.hashes, theirs.hashes))
-        if both < _COPIED * max(len(mine.hashes), len(theirs.hashes)):
-            return False
-    return True
+    theirs = {column.name.casefold(): column.sketch for column in other.columns}
+    telling = [
+        (column.sketch.hashes, sketch.hashes)
+        for column in one.columns
+        if column.family != "integer" and column.sketch and (sketch := theirs[column.name.casefold()]) is not None
+    ]
+    telling = [(mine, others) for mine, others in telling if len(mine) >= _MANY]
+    return bool(telling) and all(
+        len(np.intersect1d(mine, others)) >= _COPIED * max(len(mine), len(others)) for mine, others in telling
+    )
 
 
 def _alike(one: TableProfile, other: TableProfile) -> bool:
