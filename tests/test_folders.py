@@ -47,7 +47,9 @@ def keys_in(corpus: tf.Corpus) -> set[str]:
 def opened(root, **files):
     root = root / "root"
     root.mkdir()
-    return tf.open_corpus(Folder({path.replace("__", "/").replace("_DOT_", "."): d for path, d in files.items()}, []).write(root))
+    return tf.open_corpus(
+        Folder({path.replace("__", "/").replace("_DOT_", "."): d for path, d in files.items()}, []).write(root)
+    )
 
 
 @pytest.mark.parametrize(("name", "number"), ASKED, ids=[f"{name}-{number}" for name, number in ASKED])
@@ -69,7 +71,8 @@ def test_questions_over_a_folder(corpora, name, number):
     bridges = {source.id for plan in found.plans for source in plan.sources}
     assert asked.needs <= tables | bridges
     assert asked.gold is not None
-    assert frame is not None and not said
+    assert frame is not None
+    assert not said
     gold = asked.gold(folder.frames("root")).rename(columns={"folder": "source_folder"})
     assert rows_of(frame[[*gold.columns]]) == rows_of(gold)
 
@@ -129,7 +132,8 @@ def test_the_statement_of_a_stack_of_folders_names_the_databases(tmp_path):
     corpus = opened(tmp_path, **departments(5))
     plan = corpus.retrieve_tables("Which employees had incidents?").join_plan
     sql = plan.sql()
-    assert '"marketing"."employees"' in sql and "'marketing' AS \"source_folder\"" in sql
+    assert '"marketing"."employees"' in sql
+    assert "'marketing' AS \"source_folder\"" in sql
 
 
 def test_a_backup_is_no_further_piece(tmp_path):
@@ -143,7 +147,9 @@ def test_a_backup_is_no_further_piece(tmp_path):
 
 def test_sheets_without_a_name_are_no_pieces(tmp_path):
     sheet = D({"id": range(1, 11), "name": named("x", 10)})
-    corpus = opened(tmp_path, customers_DOT_xlsx={"Sheet1": sheet}, products_DOT_xlsx={"Sheet1": sheet.assign(id=range(11, 21))})
+    corpus = opened(
+        tmp_path, customers_DOT_xlsx={"Sheet1": sheet}, products_DOT_xlsx={"Sheet1": sheet.assign(id=range(11, 21))}
+    )
     assert all(not hit.parts for hit in corpus.retrieve_tables("names of all customers", k=2).tables)
 
 
@@ -157,7 +163,9 @@ def test_workbooks_of_years_are_pieces(tmp_path):
 
 def test_tables_of_one_name_in_unlike_databases_are_no_pieces(tmp_path):
     products = [D({"product_id": range(1, 9), "product": named(name, 8)}) for name in ("Toy", "Car")]
-    others = [{f"{name}{n}": D({f"{name}{n}_id": [n], f"{name}_text": ["a"]}) for n in range(3)} for name in ("toy", "car")]
+    others = [
+        {f"{name}{n}": D({f"{name}{n}_id": [n], f"{name}_text": ["a"]}) for n in range(3)} for name in ("toy", "car")
+    ]
     corpus = opened(tmp_path, **{f"{name}_DOT_sqlite": {"products": own, **rest} for name, own, rest in
                                  zip(("toys", "cars"), products, others, strict=True)})  # fmt: skip
     assert all(not hit.parts for hit in corpus.retrieve_tables("all products", k=2).tables)
@@ -171,6 +179,8 @@ def test_many_databases_in_one_folder_are_not_joined(tmp_path):
             D({"customer_id": range(1, rows), "name": named("C", rows - 1)}).to_sql("customers", db, index=False)
             orders = D({"order_id": range(1, 40), "customer_id": drawn(number, range(1, rows), 39), f"x{number}": 1})
             orders.to_sql("orders", db, index=False)
-            D({"order_id": drawn(number, range(1, 40), 50), f"line{number}": range(50)}).to_sql("lines", db, index=False)
+            D({"order_id": drawn(number, range(1, 40), 50), f"line{number}": range(50)}).to_sql(
+                "lines", db, index=False
+            )
             db.commit()
     assert not keys_in(tf.open_corpus(tmp_path))

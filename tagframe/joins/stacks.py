@@ -47,7 +47,7 @@ class Stack:
         return key
 
     def is_split_as(self, other: Stack) -> bool:
-        """Whether both have a table in each of the same folders, so that their rows belong together folder by folder."""
+        """Whether both have a table in each of the same folders, so that rows belong together folder by folder."""
         mine, theirs = ([part.database for part in stack.parts] for stack in (self, other))
         return self.origin.startswith(FOLDER) and sorted(mine) == sorted(theirs)
 

@@ -133,7 +133,9 @@ def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) 
     sizes = Counter(table.database for table in tables)
     for candidate in found:
         # Loose files are nearer to each other than two databases of thirty tables each.
-        candidate.logit -= _SIZE * math.log(math.prod(sizes[side.owner.database] for side in (candidate.left, candidate.right)))
+        candidate.logit -= _SIZE * math.log(
+            math.prod(sizes[side.owner.database] for side in (candidate.left, candidate.right))
+        )
     return [
         key_pair(candidate, weights.surest)
         for candidate in found

@@ -173,8 +173,8 @@ class RetrievedTables(Public):
     def plans(self) -> list[JoinPlan]:
         """The join plan, as a list of one. If there is none, one plan for each group of tables that connects.
 
-        If one database has all tables that are likely needed, tables of different databases are not joined; databases of
-        a folder that belong together count as one.
+        If one database has all tables that are likely needed, tables of different databases are not joined. Databases
+        of a folder that belong together count as one.
         """
         likely = {self._database(hit.id) for hit in self.tables if not hit.doubtful}
         if len(likely) != 1 or likely == {self._database(id) for id in self.ids}:
