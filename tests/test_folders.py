@@ -184,3 +184,26 @@ def test_many_databases_in_one_folder_are_not_joined(tmp_path):
             )
             db.commit()
     assert not keys_in(tf.open_corpus(tmp_path))
+
+
+def test_sheets_of_months_are_stacked(tmp_path):
+    sheets = {
+        month: D({"Beleg": range(1, 11), "Betrag": drawn(seed, range(90), 10), "Filiale": drawn(seed, ["A", "B"], 10)})
+        for seed, month in enumerate(("Jan", "Feb", "Mrz"))
+    }
+    places = D({"Filiale": ["A", "B"], "Ort": ["Ulm", "Bonn"]})
+    corpus = opened(tmp_path, umsatz_DOT_xlsx=sheets, filialen_DOT_csv=places)
+    frame = corpus.retrieve_tables("Umsatz Betrag je Ort der Filiale").merge()
+    assert len(frame) == 30
+    assert set(frame["source_table"]) == {"umsatz.Jan", "umsatz.Feb", "umsatz.Mrz"}
+    assert corpus.retrieve_tables("Betrag im Feb").ids == ["umsatz.Feb"]
+
+
+def test_a_year_is_chosen_even_if_a_column_was_added_later(tmp_path):
+    invoices = D({"invoice_id": range(1, 21), "customer": drawn(1, range(50, 60), 20), "amount": range(20)})
+    customers = D({"customer": range(50, 60), "name": named("c", 10)})
+    files = {"2023__invoices_DOT_csv": invoices, "2024__invoices_DOT_csv": invoices.assign(discount=0)}
+    corpus = opened(tmp_path, **files, customers_DOT_csv=customers)
+    found = corpus.retrieve_tables("invoices of 2024 by customer name")
+    assert set(found.ids) == {"2024.invoices", "root.customers"}
+    assert len(found.merge()) == 20

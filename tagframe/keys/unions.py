@@ -22,10 +22,12 @@ from tagframe.keys import column_names as names
 _DATE_PART = re.compile(
     r"\d+(-\d+)*|[qhwvy]\d+|fy\d+|"
     "(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec|january|february|march|april|june|july|august|september|"
-    "october|november|december|mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
+    "october|november|december|mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
+    "januar|februar|mär|märz|maerz|mrz|mai|juni|juli|okt|oktober|dez|dezember|"
+    "ene|enero|febrero|marzo|abr|abril|mayo|junio|julio|ago|agosto|septiembre|octubre|noviembre|dic|diciembre)",
     re.IGNORECASE,
 )
-"""A number, several, a quarter, a month or the like."""
+"""A number, several, a quarter, a month (in English, German or Spanish) or the like."""
 
 _ONE_NAME = ""
 """Marks the form of tables that have one name, in several databases of a folder."""
@@ -109,12 +111,15 @@ def infer_unions(
 
 
 def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
-    """The name without each of its words in turn, with that word; and without all numbers, with these."""
+    """The name without each of its words in turn, with that word; and without all numbers, with these.
+
+    A name of one word is left out only if it is a date: ``Jan`` and ``Feb`` are sheets of one kind.
+    """
     parts = names.words(name)
     forms = [
         ((*parts[:position], "*", *parts[position + 1 :]), word)
         for position, word in enumerate(parts)
-        if len(parts) > 1
+        if len(parts) > 1 or _DATE_PART.fullmatch(word)
     ]
     numbers = [word for word in parts if word.isdecimal()]
     if len(numbers) > 1:

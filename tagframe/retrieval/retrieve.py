@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from tagframe import config
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import statements_of
+from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
@@ -244,6 +246,8 @@ def _retrieved(
         for rank, position in enumerate(selection.indices)
     )
     hits = _with_twins(hits, corpus, question, anchor)
+    if size is None:
+        hits = _without_unmeant(hits, corpus, question)
     fitted = unfitted(embedder) if chosen.says_k else ""
     notes = [note for note in (selection.note, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
@@ -295,6 +299,20 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
             hit = replace(hit, parts=tuple(sorted((hit.id, *new))), reasons=(*hit.reasons, said))
         found.append(hit)
     return tuple(found)
+
+
+def _without_unmeant(hits: tuple[TableHit, ...], corpus: Corpus, question: str) -> tuple[TableHit, ...]:
+    """The tables without those of a folder that the question does not mean: it names another one of the same name.
+
+    ``2023/invoices.csv`` and ``2024/invoices.csv`` need not have the same columns to be alternatives.
+    """
+    alike: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
+    for hit in hits:
+        profile = corpus.profile(hit.id)
+        if profile.place:
+            alike[profile.place, profile.name.casefold()].append(profile)
+    named = {piece.id for pieces in alike.values() for piece in meant(pieces, question)}
+    return tuple(hit for hit in hits if hit.id in named or not corpus.profile(hit.id).place)
 
 
 def _refined(
