@@ -273,7 +273,7 @@ CLINICA = Folder(
     },
     [
         Asked(
-            "¿Qué pacientes tuvieron citas con médicos de cardiología?",
+            "¿Qué pacientes tuvieron citas con médicos de la especialidad cardiología?",
             needs("root.pacientes", "root.citas", "personal.Medicos", "personal.Especialidades"),
             lambda f: (
                 f["root.citas"]

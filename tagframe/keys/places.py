@@ -11,7 +11,7 @@ import json
 import math
 import threading
 import weakref
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -53,6 +53,7 @@ class Places:
 
 
 _known: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], Places] = weakref.WeakValueDictionary()
+_latest: deque[Places] = deque(maxlen=8)
 _lock = threading.Lock()
 
 
@@ -74,6 +75,7 @@ def places_of(tables: Iterable[TableProfile], facts: FactStore, *, declared: boo
         known = _places(inside, facts, declared)
         with _lock:
             _known[inside, declared] = known
+            _latest.append(known)
     return known
 
 
