@@ -15,6 +15,9 @@ from tagframe.errors import TagframeError
 from tagframe.keys.places import places_of
 from tests.folders import FOLDERS, Folder, drawn, named
 
+pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")
+pytest.importorskip("xlsxwriter", reason="writes workbooks")
+
 D = pd.DataFrame
 ASKED = [(name, number) for name, folder in FOLDERS.items() for number in range(len(folder.asked))]
 
