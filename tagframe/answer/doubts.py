@@ -20,7 +20,7 @@ from tagframe.engines.base import SQLLimits
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import Components, keys_between
 from tagframe.retrieval import RetrievedTables
-from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.links import home_of, tables_around
 
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
@@ -94,11 +94,11 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Dou
     chances = {part: hit.probability or 0.0 for hit in retrieved.tables for part in (hit.id, *hit.parts)}
     if not used or not used <= set(chances):
         return  # the user's own choice, or a table that was looked for afterwards
-    databases = {corpus.profile(id).database for id in used}
+    databases = {home_of(corpus, id) for id in used}
     best: dict[str, tuple[float, str]] = defaultdict(lambda: (0.0, ""))
     for hit in retrieved.tables:
         if not used & {hit.id, *hit.parts}:
-            database = corpus.profile(hit.id).database
+            database = home_of(corpus, hit.id)
             best[database] = max(best[database], (hit.probability or 0.0, hit.id))
     weakest = min(used, key=lambda id: chances[id])
     own = max((best[database] for database in databases), default=(0.0, ""))

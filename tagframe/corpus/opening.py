@@ -59,6 +59,7 @@ def open_corpus(
     progress: bool | None = None,
     first_look: bool = False,
     follow_links: bool = False,
+    apart: bool = False,
     password_from: str | Callable[[], str] | None = None,
 ) -> Corpus:
     """Open tables to search and to join.
@@ -97,6 +98,9 @@ def open_corpus(
             of retrieval mention it, and ``corpus.whole()`` waits until all tables are profiled.
         follow_links: follow links that lead out of the folder, and read files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
+        apart: keep the databases of a folder apart: no key is looked for between them. Otherwise a folder is one place:
+            its files, workbooks and subfolders are searched and joined together where their names and values agree, and
+            tables of one shape in sibling folders (``2023/sales.csv``, ``2024/sales.csv``) are one table in pieces.
         password_from: for a server whose URL has no password: the name of an environment variable with the password, or
             a function that returns it. A pickle of a corpus never has a password. A process that reads the pickle gets
             the password from ``password_from`` or, without it, from ``TAGFRAME_PASSWORD`` (PostgreSQL's own ways work,
@@ -162,7 +166,7 @@ def open_corpus(
     if is_ours:
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told)
+        return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told, apart)
     files = discover(path, engine, follow_links=follow_links, csv=told)
     read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
     for pattern in patterns_of(told):
@@ -170,7 +174,7 @@ def open_corpus(
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
     kept = cache_of(path) if catalogue is None else SourceCatalogue(Catalogue(Path(catalogue)), strict=True)
     kept = replace(kept, facts=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
-    return _open_files(path, files, kept.load(), kept, progress, first_look)
+    return _open_files(path, files, kept.load(), kept, progress, first_look, apart)
 
 
 class ProfileFrame(Protocol):
@@ -242,6 +246,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         profile = replace(
             profile_table(known.database, shape, engine.chunks(shape), name=known.name),
             id=known.id,
+            place=known.place,
             primary_key=known.primary_key if {*known.primary_key} <= {*shape.columns} else (),
             foreign_keys=tuple(key for key in known.foreign_keys if not key.given),
         )
@@ -252,7 +257,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
 
 
 def _open_catalogue(
-    catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool, csv: str
+    catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool, csv: str, apart: bool
 ) -> Corpus:
     contents = catalogue.load()
     source = catalogue.path if contents.root is None else contents.root
@@ -260,13 +265,13 @@ def _open_catalogue(
     kept = SourceCatalogue(catalogue, strict=True, facts=FactsFile.of_source(str(source.resolve())), beside=beside)
     kept.load()
     if contents.root is None:
-        return _assembled([], contents, (), kept)
+        return _assembled([], contents, (), kept, apart)
     if not contents.root.exists() and ASKED not in contents.sources:
         warn(
             f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
-        return _assembled([], contents, (), kept)
+        return _assembled([], contents, (), kept, apart)
     kept.strict = False
     engine = IN_PLACE if ASKED in contents.sources else None
     if not csv:
@@ -275,7 +280,7 @@ def _open_catalogue(
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return _open_files(contents.root, files, contents, kept, progress, first_look)
+    return _open_files(contents.root, files, contents, kept, progress, first_look, apart)
 
 
 def _open_files(
@@ -285,11 +290,12 @@ def _open_files(
     kept: SourceCatalogue,
     progress: bool | None,
     first_look: bool = False,
+    apart: bool = False,
 ) -> Corpus:
     looked = first_look_at(files, known) if first_look else None
     if looked is not None:
-        corpus = _assembled(files, replace(known, root=root, sources=looked), (), kept)
-        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, kept, progress)))
+        corpus = _assembled(files, replace(known, root=root, sources=looked), (), kept, apart)
+        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, kept, progress, apart=apart)))
     engines = {file.key: file.engine for file in files}
     kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
     indexed = index_files(files, known, kept, progress)
@@ -315,7 +321,7 @@ def _open_files(
         contents = replace(contents, sources=kept.stored(contents.sources))
     kept.knowledge.warn_of_unclear()
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
-    return _assembled(files, contents, indexed.problems, kept)
+    return _assembled(files, contents, indexed.problems, kept, apart)
 
 
 def _report(root: str, indexed: Indexed) -> None:
@@ -332,7 +338,11 @@ def _report(root: str, indexed: Indexed) -> None:
 
 
 def _assembled(
-    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], kept: SourceCatalogue
+    files: Sequence[SourceFile],
+    contents: Contents,
+    problems: Sequence[UnreadableTable],
+    kept: SourceCatalogue,
+    apart: bool = False,
 ) -> Corpus:
     """A corpus of the catalogue's tables, with each table's database as the files have it now."""
     by_key = {file.key: file for file in files}
@@ -341,6 +351,8 @@ def _assembled(
         indexed, file = contents.sources[key], by_key.get(key)
         profiles.append(profile)
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
+    if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
+        profiles = [profile.at(str(contents.root)) for profile in profiles]
     engines = {file.key: file.engine for file in files}
     kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
     _say_tables(files, contents, kept)

@@ -146,6 +146,7 @@ class TableProfile:
         forbidden_keys: the keys that the user forbade, in either direction.
         description: the user's description, or the comment in the source, or "".
         estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
+        place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
     """
 
     id: str
@@ -158,6 +159,7 @@ class TableProfile:
     forbidden_keys: tuple[ForeignKey, ...] = ()
     description: str = ""
     estimated: bool = False
+    place: str = ""
 
     def __hash__(self) -> int:
         # From the parts that usually differ: corpora of thousands of tables are looked up by their profiles.
@@ -216,6 +218,10 @@ class TableProfile:
     def of_database(self, database: str) -> TableProfile:
         """The table, in a database of another name."""
         return self if database == self.database else self._with(database=database, id=f"{database}.{self.name}")
+
+    def at(self, place: str) -> TableProfile:
+        """The table, opened with a folder."""
+        return self if place == self.place else self._with(place=place)
 
     def called(self, name: str) -> TableProfile:
         """The table under another name; its id stays."""

@@ -28,6 +28,7 @@ from tagframe.keys.containment import integer_run
 from tagframe.keys.database_keys import code_of_keys, database_keys
 from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
 from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.places import places_of
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 """From key pairs to extra evidence for some of them, beside their score, in log odds."""
@@ -246,7 +247,9 @@ def _inferred(
         single += found[0]
         proposed += found[1]
     if len(databases) > 1:
-        home = {profile.id: profile.database for profile in members}
+        places = places_of(corpus.profiles, facts_of(corpus))
+        single += [key for key in places.keys if key.tables <= by_id.keys()]
+        home = {profile.id: places.home(profile) for profile in members}
         parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
         single += [
             key

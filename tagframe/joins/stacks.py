@@ -15,6 +15,10 @@ from tagframe.keys.unions import infer_unions
 
 ORIGIN = "source_table"
 """The column of a stack with the id of each row's table."""
+FOLDER = "source_folder"
+"""The same for tables of one name: their folders, workbooks or databases, such as ``2023`` and ``2024``."""
+_SHOWN = 4
+"""The id of a stack has the names of up to so many databases."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,11 @@ class Stack:
                 key = replace(key, **told)
         return key
 
+    def is_split_as(self, other: Stack) -> bool:
+        """Whether both have a table in each of the same folders, so that rows belong together folder by folder."""
+        mine, theirs = ([part.database for part in stack.parts] for stack in (self, other))
+        return self.origin.startswith(FOLDER) and sorted(mine) == sorted(theirs)
+
 
 def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list[Stack]:
     """The stacks of tables with the same columns whose names differ in a number or a date, unless a key joins them."""
@@ -51,14 +60,18 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
     taken, found = set(by_id), []
     joined = {key.tables for key in keys}
     # Tables that are joined count as one schema, wherever each of them is.
-    for group in infer_unions([replace(profile, database="") for profile in profiles], by_date=True):
+    one_schema = [profile if profile.place else replace(profile, database="") for profile in profiles]
+    for group in infer_unions(one_schema, by_date=True):
         if any(ends <= set(group.tables) for ends in joined):
             continue
         parts = tuple(sorted((by_id[table] for table in group.tables), key=lambda part: (part.name, part.id)))
         database, name = parts[0].database, _shared_name([part.name for part in parts])
+        is_of_folders = len({part.name.casefold() for part in parts}) == 1
+        if is_of_folders:
+            database = "+".join(part.database for part in parts) if len(parts) <= _SHOWN else "*"
         if f"{database}.{name}" in taken:
             name = "+".join(part.name for part in parts)
-        origin = ORIGIN
+        origin = FOLDER if is_of_folders else ORIGIN
         while origin in map(str.casefold, group.columns):
             origin += "_"
         columns = [_stacked_column([_called(part, column) for part in parts]) for column in parts[0].columns]
@@ -70,15 +83,35 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
 
 
 def renamed_keys(keys: Iterable[KeyPair], stacks: Sequence[Stack]) -> dict[KeyPair, KeyPair]:
-    """From each key pair to the same pair with stacks in place of their parts, without pairs within a stack."""
+    """From each key pair to the same pair with stacks in place of their parts, without pairs within a stack.
+
+    If the ids of two stacks count from 1 in each folder, the folder is part of the key.
+    """
     found = {}
+    by_id = {stack.profile.id: stack for stack in stacks}
     for key in keys:
         new = key
         for stack in stacks:
             new = stack.renamed(new)
+        left, right = by_id.get(new.left_table), by_id.get(new.right_table)
+        if left is not None and right is not None and left.is_split_as(right) and not _tells_all(right, new):
+            new = replace(
+                new,
+                left_columns=(*new.left_columns, left.origin),
+                right_columns=(*new.right_columns, right.origin),
+                signs=(*new.signs, "=") if new.signs else (),
+            )
         if new.left_table != new.right_table or new == key:
             found[key] = new
     return found
+
+
+def _tells_all(stack: Stack, key: KeyPair) -> bool:
+    """Whether the referenced column has each value once in the whole stack."""
+    if len(key.right_columns) > 1:
+        return False
+    column = stack.profile.column(key.right_columns[0])
+    return column.rows is not None and column.nulls is not None and column.distinct == column.rows - column.nulls
 
 
 def best_of(keys: Iterable[KeyPair]) -> list[KeyPair]:

@@ -225,7 +225,7 @@ class _NamedTables:
     def __init__(self, plan: JoinPlan) -> None:
         self._by_id = plan.by_id
         self._named = Counter(source.called.casefold() for source in plan.sources)
-        self._many = len({source.database for source in plan.sources}) > 1
+        self._many = len({part.database for source in plan.sources for part in source.parts or (source,)}) > 1
 
     def item(self, table: str) -> exp.Expr:
         """A stack is the union of its parts; a table with one row per key is a query of its own."""
@@ -239,16 +239,17 @@ class _NamedTables:
 
     def _item(self, source: PlanTable, alias: str) -> exp.Expr:
         if source.parts:
-            parts: list[exp.Query] = [self._part(source, part) for part in source.parts]
+            named = zip(source.parts, source.origins, strict=True)
+            parts: list[exp.Query] = [self._part(source, part, origin) for part, origin in named]
             stack = exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
             return stack.subquery(_name(alias))
         item = self._in_full(source)
         return item if alias == source.name and not self._many else exp.alias_(item, _name(alias), table=True)
 
-    def _part(self, stack: PlanTable, part: PlanTable) -> exp.Select:
+    def _part(self, stack: PlanTable, part: PlanTable, origin: str) -> exp.Select:
         columns = [exp.column(_name(column)) for column in stack.columns if column != stack.origin]
-        origin = exp.alias_(exp.Literal.string(part.id), stack.origin, quoted=True)
-        return exp.select(*columns, origin).from_(self._in_full(part))
+        said = exp.alias_(exp.Literal.string(origin), stack.origin, quoted=True)
+        return exp.select(*columns, said).from_(self._in_full(part))
 
     def alias(self, table: str) -> str:
         """Its name or role, or its id."""

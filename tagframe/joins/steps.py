@@ -82,6 +82,12 @@ class PlanTable:
         return tuple(column for column in self.columns if column not in made)
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        """The cell of ``origin`` for each part: its id; for tables of one name, its database."""
+        of_one_name = len({part.name.casefold() for part in self.parts}) == 1
+        return tuple(part.database if of_one_name else part.id for part in self.parts)
+
+    @property
     def withheld(self) -> frozenset[str]:
         """Columns whose cells no message shows."""
         return frozenset((*self.hidden, *self.unprompted))

@@ -45,7 +45,8 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         candidates: all of them.
         across: whether they are between databases, most of which are unrelated.
     """
-    _prefer_referenced(candidates)
+    if not across:
+        _prefer_referenced(candidates)  # unrelated databases name their columns alike, too
     _doubt_second_names(candidates)
     _see_through_surrogates(candidates)
     roles = _share_roles(candidates)

@@ -70,7 +70,8 @@ def _reason(candidate: Candidate) -> str:
     return ", ".join(parts)
 
 
-def _key_pair(candidate: Candidate, surest: float) -> KeyPair:
+def key_pair(candidate: Candidate, surest: float) -> KeyPair:
+    """The key pair of a candidate; ``surest`` is the chance of a pair with all evidence."""
     left, right = candidate.left, candidate.right
     evidence = Evidence(
         contained=None if candidate.contained is None else candidate.contained.share,
@@ -225,7 +226,7 @@ def candidates_of(
     scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=across, weights=weights)
     if contains is not None:
         scored = checked(scored, contains, weights)
-    return compete(scored if across else _joinable(scored, tables), across=across)
+    return compete(_joinable(scored, tables), across=across)
 
 
 def single_keys(
@@ -239,7 +240,7 @@ def single_keys(
     """The pairs of single columns that may be keys by the profiles, even faint ones; see :func:`infer_key_pairs`."""
     weights = default_weights() if weights is None else weights
     tables = sorted(profiles, key=lambda table: table.id)
-    groups = _by_database(tables)
+    groups = by_database(tables)
     found: list[Candidate] = []
     for group in groups:
         floor = log_odds(least_score(group), weights.surest)
@@ -254,7 +255,7 @@ def single_keys(
             tables, columns, similarity, floor=floor, weights=weights, contains=contains, across=True
         )
         found += [candidate for candidate in between if candidate.left.key not in parents]
-    return [_key_pair(candidate, weights.surest) for candidate in found]
+    return [key_pair(candidate, weights.surest) for candidate in found]
 
 
 def composites_of(
@@ -273,10 +274,11 @@ def composites_of(
     likely = 0.5 * (default_weights() if weights is None else weights).surest
     known = [key for key in single if key.score > likely]
     tables = sorted(profiles, key=lambda table: table.id)
-    return [key for group in _by_database(tables) for key in composite_keys(columns_of(group), known, read)]
+    return [key for group in by_database(tables) for key in composite_keys(columns_of(group), known, read)]
 
 
-def _by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
+def by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
+    """The tables of each database."""
     found: dict[str, list[TableProfile]] = defaultdict(list)
     for table in tables:
         found[table.database].append(table)

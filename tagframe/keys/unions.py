@@ -1,5 +1,7 @@
 """Tables with the same columns: ``sales_2023`` and ``sales_2024`` should be stacked, not joined.
 
+The same holds for ``2023/sales.csv`` and ``2024/sales.csv``, and for ``north/orders.csv`` and ``south/orders.csv``.
+
 Iterative-JAR names unions as future work. Here they are found so that no key is inferred between such tables: their ids
 overlap but mean different rows.
 """
@@ -8,8 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import column_names as names
@@ -17,10 +22,20 @@ from tagframe.keys import column_names as names
 _DATE_PART = re.compile(
     r"\d+(-\d+)*|[qhwvy]\d+|fy\d+|"
     "(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec|january|february|march|april|june|july|august|september|"
-    "october|november|december|mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
+    "october|november|december|mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
+    "januar|februar|mär|märz|maerz|mrz|mai|juni|juli|okt|oktober|dez|dezember|"
+    "ene|enero|febrero|marzo|abr|abril|mayo|junio|julio|ago|agosto|septiembre|octubre|noviembre|dic|diciembre)",
     re.IGNORECASE,
 )
-"""A number, several, a quarter, a month or the like."""
+"""A number, several, a quarter, a month (in English, German or Spanish) or the like."""
+
+_ONE_NAME = ""
+"""Marks the form of tables that have one name, in several databases of a folder."""
+_SHEET = re.compile(r"(sheet|table|tabelle|blatt|hoja|tabla|feuille?|foglio|data)[ _]?\d*", re.IGNORECASE)
+"""A name that programs give, of which every workbook has one."""
+_COPIED = 0.9
+"""Tables that share this much of the values of every column are copies."""
+_MANY = 10
 
 
 @dataclass(frozen=True)
@@ -41,24 +56,33 @@ class UnionGroup:
         return f"union of {', '.join(self.tables)} ({len(self.columns)} columns)"
 
 
-def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> list[UnionGroup]:
-    """Find tables of one database that have the same columns and similar names.
+def infer_unions(
+    profiles: Sequence[TableProfile], *, by_date: bool = False, around: Sequence[TableProfile] | None = None
+) -> list[UnionGroup]:
+    """Find tables of one database, or of one folder, that have the same columns and similar names.
 
     Same columns: at least two, with equal names (case and order are ignored), and never numbers in one table and text
     in the other. Similar names: they differ in one word or number (``sales_2023``, ``east_store``), or in all numbers
-    (``sales_2023_q4``).
+    (``sales_2023_q4``). In a folder, tables of two databases may also have one name, unless one is a copy of the other.
 
     Args:
         profiles: the tables.
         by_date: only names that differ in a number or a part of a date: ``sales_2023`` and ``sales_2024`` are of one
-            kind, ``budget_2024`` and ``actual_2024`` may not be.
+            kind, ``budget_2024`` and ``actual_2024`` may not be. Tables of one name are, too.
+        around: all tables. Then tables of one name are of one kind only if their databases have half of their tables in
+            common: of unrelated databases, several have the same ``products``.
 
     Returns:
         Groups of at least two tables, sorted by their first table; no table is in two groups.
     """
+    kinds: dict[str, set[tuple[str, str]]] | None = None
+    if around is not None:
+        kinds = defaultdict(set)
+        for table in around:
+            kinds[table.database].add((table.name.casefold(), table.shape))
     by_shape: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for profile in sorted(profiles, key=lambda profile: profile.id):
-        by_shape[profile.database, profile.shape].append(profile)
+        by_shape[profile.place or profile.database, profile.shape].append(profile)
     found = []
     for tables in by_shape.values():
         if len(tables) < 2 or len(tables[0].columns) < 2:
@@ -66,12 +90,19 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
         by_form: dict[tuple[str, ...], list[tuple[TableProfile, str]]] = defaultdict(list)
         for table in tables:
             for form, part in _forms(table.name):
-                if by_date and not _DATE_PART.fullmatch(part):
-                    continue
-                by_form[form].append((table, part))
+                if not by_date or _DATE_PART.fullmatch(part):
+                    by_form[form].append((table, part))
+            if table.place and not (by_date and _is_above(table)):
+                for form, part in _forms_of_place(table):
+                    by_form[_ONE_NAME, *form].append((table, part))
         taken: set[str] = set()
-        for _, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
+        for form, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
             free = [(table, part) for table, part in members if table.id not in taken and _alike(members[0][0], table)]
+            if form[0] == _ONE_NAME and by_date and free:
+                first = free[0][0]
+                if any(_is_copy(first, table) for table, _ in free[1:]):
+                    continue
+                free = [one for one in free if one[0] is first or _are_siblings(first, one[0], kinds)]
             if len(free) > 1:
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
@@ -80,17 +111,59 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
 
 
 def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
-    """The name without each of its words in turn, with that word; and without all numbers, with these."""
+    """The name without each of its words in turn, with that word; and without all numbers, with these.
+
+    A name of one word is left out only if it is a date: ``Jan`` and ``Feb`` are sheets of one kind.
+    """
     parts = names.words(name)
     forms = [
         ((*parts[:position], "*", *parts[position + 1 :]), word)
         for position, word in enumerate(parts)
-        if len(parts) > 1
+        if len(parts) > 1 or _DATE_PART.fullmatch(word)
     ]
     numbers = [word for word in parts if word.isdecimal()]
     if len(numbers) > 1:
         forms.append((tuple("*" if word.isdecimal() else word for word in parts), "-".join(numbers)))
     return forms
+
+
+def _forms_of_place(table: TableProfile) -> list[tuple[tuple[str, ...], str]]:
+    """The name without the database, with that; if only the file has a real name, that without its date."""
+    if not _SHEET.fullmatch(table.name):
+        return [((table.name.casefold(),), table.database)]
+    return [(form, part) for form, part in _forms(table.database) if _DATE_PART.fullmatch(part)]
+
+
+def _are_siblings(one: TableProfile, other: TableProfile, kinds: Mapping[str, set[tuple[str, str]]] | None) -> bool:
+    """Whether the databases of two tables have half of the tables of the smaller one in common."""
+    if kinds is None:
+        return True
+    mine, theirs = kinds[one.database], kinds[other.database]
+    return 2 * len(mine & theirs) >= min(len(mine), len(theirs))
+
+
+def _is_above(table: TableProfile) -> bool:
+    """Whether a table stands in the opened folder itself, beside the folders of others."""
+    return table.database == Path(table.place).name
+
+
+def _is_copy(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables of one shape hold nearly the same values: ``backup/customers.csv`` is no further piece.
+
+    Only columns of many values that are no integers tell: ids count from 1 in each folder.
+    """
+    if not one.rows or not other.rows or min(one.rows, other.rows) < _COPIED * max(one.rows, other.rows):
+        return False
+    theirs = {column.name.casefold(): column.sketch for column in other.columns}
+    telling = [
+        (column.sketch.hashes, sketch.hashes)
+        for column in one.columns
+        if column.family != "integer" and column.sketch and (sketch := theirs[column.name.casefold()]) is not None
+    ]
+    telling = [(mine, others) for mine, others in telling if len(mine) >= _MANY]
+    return bool(telling) and all(
+        len(np.intersect1d(mine, others)) >= _COPIED * max(len(mine), len(others)) for mine, others in telling
+    )
 
 
 def _alike(one: TableProfile, other: TableProfile) -> bool:

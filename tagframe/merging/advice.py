@@ -94,7 +94,9 @@ def say_stacked(plan: JoinPlan, on: On | None) -> None:
     items = [on] if isinstance(on, str | KeyPair) else list(on or ())
     said = " ".join(item if isinstance(item, str) else f"{item.left} {item.right}" for item in items)
     for source in plan.sources:
-        named = [part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", said)]
+        named = [part.id for part in source.parts if f"{part.id}." in said] or [
+            part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", said)
+        ]
         parts = [f"{part.id} ({counted(part.rows, 'row')})" if part.rows else part.id for part in source.parts]
         if plan.is_anchored and source.id == plan.start and parts:
             what = "the result has the rows of all of them"

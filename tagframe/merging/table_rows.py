@@ -76,7 +76,7 @@ class PlanRows:
         own = [column for column in columns if column != source.origin]
         frames = [self._read(part.id, spelt(part.id, part.columns, own)) for part in source.parts]
         origin = source.origin if source.origin in columns else None
-        return stacked([part.id for part in source.parts], frames, own, origin)[list(columns)]
+        return stacked(source.origins, frames, own, origin)[list(columns)]
 
     def _read(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         engine = self._corpus.engine(table)

@@ -1,4 +1,4 @@
-"""Families: tables that are one table in many pieces, such as ``events_20210101``, ``events_20210102``, …
+"""Families: tables that are one table in pieces: ``events_20210101``, …, or ``2023/sales.csv`` and ``2024/sales.csv``.
 
 A question is about all events, not about those of one day. So the pieces are one candidate, and a merge stacks them.
 """
@@ -17,11 +17,15 @@ import numpy.typing as npt
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
+from tagframe.retrieval.words import terms
 
 LEAST = 3
-"""The fewest tables of one shape that are a family: of two, a question may mean one."""
+"""The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
+are a family, too: the names of their databases say which is meant (:func:`meant`)."""
 
 _NUMBER = re.compile(r"\d+")
+_YEAR = 4
+"""The fewest digits of a number that names a piece."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,16 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
         facts: the store of families.
         apart: id of a table that belongs to no family, whatever its name.
     """
-    alike = Counter((table.database, table.shape) for table in tables)
+    alike = Counter((_around(table), table.shape) for table in tables)
+    named = Counter((table.place, table.name.casefold(), table.shape) for table in tables if table.place)
     by_database: dict[str, list[TableProfile]] = defaultdict(list)
     for table in tables:
-        if alike[table.database, table.shape] >= LEAST and _NUMBER.search(table.name) and table.id != apart:
-            by_database[table.database].append(table)
-    parts = [ids for database, members in by_database.items() for ids in _groups(database, members, facts)]
+        if table.id != apart and (
+            (alike[_around(table), table.shape] >= LEAST and _NUMBER.search(table.name))
+            or named[table.place, table.name.casefold(), table.shape] > 1
+        ):
+            by_database[_around(table)].append(table)
+    parts = [ids for database, members in by_database.items() for ids in _groups(database, members, tables, facts)]
     first = {ids[0]: ids for ids in parts}
     others = {id for ids in parts for id in ids[1:]}
     names = {table.id: table.name for table in tables}
@@ -63,6 +71,11 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
         for table in tables
         if table.id not in others
     ]
+
+
+def _around(table: TableProfile) -> str:
+    """Where the pieces of a table are looked for."""
+    return table.place or table.database
 
 
 def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str) -> tuple[str, ...]:
@@ -79,13 +92,33 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     >>> twins_of(visits[1], visits, "What were the fees?"), twins_of(visits[1], visits, "What were the fees of 2024?")
     (('d.visits_2023', 'd.visits_2024'), ())
     """
-    near = [one for one in tables if one.database == table.database and len(one.columns) == len(table.columns)]
+    near = [one for one in tables if _around(one) == _around(table) and len(one.columns) == len(table.columns)]
     alike = [one for one in near if one.shape == table.shape]
-    for group in infer_unions(alike, by_date=True) if len(alike) > 1 else ():
+    for group in infer_unions(alike, by_date=True, around=tables) if len(alike) > 1 else ():
         parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
         if table.id in group.tables:
             return () if parts & {*re.findall(r"\w+", question.casefold())} else group.tables
     return ()
+
+
+def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+    """The pieces that a question names by a word that not all of them have; all of them if it names none.
+
+    The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
+    the 10 of "the top 10" is no October.
+
+    >>> sales = [TableProfile(f"{year}.sales", f"{year}", "sales", ()) for year in (2023, 2024)]
+    >>> [piece.id for piece in meant(sales, "What was sold in 2024?")], len(meant(sales, "What was sold?"))
+    (['2024.sales'], 2)
+    """
+    asked = {*terms(question)}
+    words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
+    shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
+    named = [
+        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR} & asked) for own in words
+    ]
+    most = max(named, default=0)
+    return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
 
 
 def families_at(
@@ -111,12 +144,21 @@ def families_at(
     ]
 
 
-def _groups(database: str, tables: Sequence[TableProfile], facts: FactStore) -> list[tuple[str, ...]]:
-    state = facts.state(tables)
+def _groups(
+    database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: FactStore
+) -> list[tuple[str, ...]]:
+    place = tables[0].place
+    # Whether tables of one name are pieces depends on the other tables of their databases.
+    state = facts.state(tables, *(f"{table.id} {table.shape}" for table in around if place and table.place == place))
     kept = facts.get("families", database, state, _read)
     if kept is not None:
         return kept
-    found = [group.tables for group in infer_unions(tables, by_date=True) if len(group.tables) >= LEAST]
+    names = {table.id: table.name.casefold() for table in tables}
+    found = [
+        group.tables
+        for group in infer_unions(tables, by_date=True, around=around)
+        if len(group.tables) >= LEAST or len({names[id] for id in group.tables}) == 1
+    ]
     facts.put("families", database, state, json.dumps(found))
     return found
 
@@ -131,6 +173,9 @@ def shared_name(names: Sequence[str]) -> str:
     >>> shared_name(["events_20210101", "events_20210102"]), shared_name(["ga4_1990_q1", "ga4_1991_q1"])
     ('events_*', 'ga4_*_q1')
     """
+    of_folder = {name.rpartition(".")[2] for name in names}
+    if len(of_folder) == 1 and "." in names[0]:
+        return f"*.{of_folder.pop()}"
     pieces, numbers = _NUMBER.split(names[0]), [_NUMBER.findall(name) for name in names]
     if len({len(found) for found in numbers}) > 1:
         return _NUMBER.sub("*", names[0])

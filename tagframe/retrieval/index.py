@@ -6,7 +6,7 @@ import functools
 import hashlib
 import threading
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.cell_values import ValueIndex
-from tagframe.retrieval.families import Family, families, families_at
+from tagframe.retrieval.families import LEAST, Family, families, families_at
 from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import (
@@ -97,8 +97,10 @@ class RetrievalIndex:
         profiles: the profiles of all tables of the corpus.
         tables: the profile of each candidate; for a family, the profile of its first piece.
         named: the same profiles under names that are split into words.
-        database: a number for the database of each candidate.
-        one_database: whether all tables are in one database; then its name does not distinguish them.
+        homes: for each candidate, one name for the databases of a folder that belong together with its own.
+        database: their number for each candidate.
+        one_database: whether all tables belong together.
+        one_name: whether all tables are in one database; then its name does not distinguish them.
         vectors: the vectors of the tables and their columns; None without an embedder.
     """
 
@@ -128,7 +130,8 @@ class RetrievalIndex:
         if is_whole and not (embedder is not None and embedder.name.startswith(ANONYMOUS)):
             name = "" if embedder is None else embedder.name
             kind = self._facts.state((), code_of_keys(), code_of_index(), name, str(declared_keys))
-            state = self._facts.state(corpus.profiles, kind)
+            places = {table.place for table in corpus.profiles}
+            state = self._facts.state(corpus.profiles, kind, "apart" if places == {""} else "together")
             self._kept = self._facts.arrays(_NAME, state)
         with columns_at_hand():
             self._know_tables(corpus, corpus if described is None else described, apart)
@@ -169,10 +172,25 @@ class RetrievalIndex:
                 shown[position[one.table.id]].called(one.name) if one.parts else shown[position[one.table.id]]
                 for one in self.families
             )
+        # Of many tables of one name in a folder, a question means one by the name of its subfolder, file or schema.
+        often = Counter((table.place, table.name.casefold()) for table in self.tables if table.place)
+        shown = tuple(
+            one.called(f"{table.database}_{one.name}")
+            if not family.parts and often[table.place, table.name.casefold()] >= LEAST
+            else one
+            for one, table, family in zip(shown, self.tables, self.families, strict=True)
+        )
         self.named = WordsApart(shown, partial(vocabulary, self.embedder))
-        numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
-        self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
+        self._know_homes([self.links.home(position) for position in range(len(self.tables))])
+        self.one_name = len({table.database for table in self.tables}) == 1
+
+    def _know_homes(self, homes: Sequence[str]) -> dict[str, int]:
+        """Store the home of each candidate; gives the number of each home."""
+        numbers = {name: number for number, name in enumerate(sorted({*homes}))}
+        self.homes = homes
+        self.database = np.array([numbers[home] for home in homes], dtype=np.intp)
         self.one_database = len(numbers) == 1
+        return numbers
 
     def _prepare(self, readable: Corpus) -> None:
         kept = self._kept
@@ -198,9 +216,9 @@ class RetrievalIndex:
         self.tables = tuple(family.table for family in self.families)
         self.named = under.named.of([*under.named.own[:at], table, *under.named.own[at + gone :]])
         named = self.named[at]
-        numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
-        self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
-        self.one_database = under.one_database
+        home = under.homes[at] if gone else table.database
+        numbers = self._know_homes([*under.homes[:at], home, *under.homes[at + gone :]])
+        self.one_database, self.one_name = under.one_database, under.one_name
         tables, start = Cut.at(at, gone, 1, len(others)), int(under._starts[at])
         width = np.array([len(table.columns)])
         columns = tables.of_parts(under.widths, width)
@@ -209,9 +227,9 @@ class RetrievalIndex:
         self._filled = np.flatnonzero(widths)
         before = under.tables[at].columns if gone else ()
         was_key = {column.name for column, is_key in zip(before, under.is_key[start:], strict=False) if is_key}
-        words = table_terms(named, with_database=not self.one_database)
-        is_new = table.database not in {one.database for one in under.tables}
-        databases = Cut.at(numbers[table.database], 0, 1, len(numbers) - 1)
+        words = table_terms(named, with_database=not self.one_name)
+        is_new = home not in {*under.homes}
+        databases = Cut.at(numbers[home], 0, 1, len(numbers) - 1)
         known: dict[str, object] = {
             "lexical": under.lexical.laid_over(tables, [words]),
             "said": under.said.laid_over(tables, [said_terms(named)]),
@@ -228,7 +246,7 @@ class RetrievalIndex:
         if under.vectors is not None:
             # A frame that was taken from a table usually has columns with the same names.
             row = dict(zip((column.name for column in before), under.vectors.column_row[start:].tolist(), strict=False))
-            texts = [table_document(named, hide_database=self.one_database)]
+            texts = [table_document(named, hide_database=self.one_name)]
             for own, column in zip(table.columns, named.columns, strict=True):
                 if own.name not in row:
                     row[own.name] = len(under.vectors.distinct) + len(texts) - 1
@@ -258,7 +276,7 @@ class RetrievalIndex:
 
     def _read_vectors(self, corpus: Corpus) -> CorpusVectors:
         assert self.embedder is not None
-        return corpus_vectors(self.readable, self.embedder, vectors_of(corpus), hide_database=self.one_database)
+        return corpus_vectors(self.readable, self.embedder, vectors_of(corpus), hide_database=self.one_name)
 
     @property
     def readable(self) -> tuple[TableProfile, ...]:
@@ -288,7 +306,7 @@ class RetrievalIndex:
     @once
     def lexical(self) -> WordIndex:
         """BM25 over the tables."""
-        return self._word_index("lexical", partial(LexicalIndex, with_database=not self.one_database))
+        return self._word_index("lexical", partial(LexicalIndex, with_database=not self.one_name))
 
     @once
     def said(self) -> WordIndex:

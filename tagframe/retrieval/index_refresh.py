@@ -59,7 +59,7 @@ def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     found |= {"widths": index.widths, "is_key": index.is_key, **_families(index), **_state(index, kind)}
     if index.vectors is not None:
         vectors = index.vectors
-        of_tables, of_columns = _documents(index.readable, index.one_database)
+        of_tables, of_columns = _documents(index.readable, index.one_name)
         documents = np.zeros(len(vectors.distinct), dtype=np.uint64)
         documents[vectors.column_row] = hash_texts(of_columns)
         found |= {
@@ -89,7 +89,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
         return None
     # Keys of a database are inferred from all its tables.
     databases = Cut.between(_digests(before["databases"]), _digests(state["databases"]))
-    changed = np.flatnonzero(np.isin(index.database, databases.new)).tolist()
+    changed = sorted({*np.flatnonzero(np.isin(index.database, databases.new)).tolist(), *tables.new.tolist()})
     shown = index.named.of([index.named.own[position] for position in changed]).whole()
     named = dict(zip(changed, shown, strict=True))
     new = _New(index, tables, [named[position] for position in tables.new.tolist()])
@@ -102,7 +102,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     for position, table in named.items():
         of_database.setdefault(int(index.database[position]), []).append(table)
     of_words = {
-        "lexical": (tables, [table_terms(table, with_database=not index.one_database) for table in new.named]),
+        "lexical": (tables, [table_terms(table, with_database=not index.one_name) for table in new.named]),
         "said": (tables, list(map(said_terms, new.named))),
         "database_words": (databases, [database_terms(of_database[number]) for number in databases.new.tolist()]),
     }
@@ -156,7 +156,7 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[st
     """The vectors; only texts that are new to the index are encoded."""
     embedder = new.index.embedder
     assert embedder is not None
-    of_tables, of_columns = _documents(new.named, new.index.one_database)
+    of_tables, of_columns = _documents(new.named, new.index.one_name)
     tables, own = (
         _rows_of(before[name], texts) for name, texts in zip(_DOCUMENTS, (of_tables, of_columns), strict=True)
     )
@@ -220,8 +220,13 @@ def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     """
     links = index.links.states()
     return {
-        "kind": _rows([f"{kind}\n{index.one_database}"]),
-        "states": _rows([f"{one.table.id}\n{one.name}\n{digest_of(one.table)}" for one in index.families]),
+        "kind": _rows([f"{kind}\n{index.one_database} {index.one_name}"]),
+        "states": _rows(
+            [
+                f"{one.table.id}\n{shown.name}\n{digest_of(one.table)}"
+                for one, shown in zip(index.families, index.named.own, strict=True)
+            ]
+        ),
         "databases": _rows([f"{name}\n{links[name]}" for name in sorted(links)]),
     }
 

@@ -17,8 +17,10 @@ from tagframe.corpus import Corpus, facts_of
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys import KeyPair, evidence_share, given_keys
+from tagframe.keys import KeyPair, evidence_share
 from tagframe.keys.database_keys import DatabaseKeys, database_keys
+from tagframe.keys.inference import with_told
+from tagframe.keys.places import places_of
 from tagframe.progress import shown
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
@@ -77,7 +79,8 @@ class Links:
             self._databases[table.database].append(position)
         self._sources: dict[str, DatabaseKeys] = {}
         self._pairs: dict[str, _Pairs] = {}
-        self._between = self._given_between_databases()
+        self._places = places_of(tables, self._facts, declared=declared)
+        self._between = self._between_databases()
 
     def arrays(
         self, before: Arrays | None = None, cut: Cut | None = None, changed: Iterable[int] = ()
@@ -106,12 +109,14 @@ class Links:
         return _by_table(owner[order], others[order], scores[order], len(self._tables))
 
     def states(self) -> dict[str, str]:
-        """For each database a text of all that its keys depend on, keys to other databases included."""
-        between: dict[str, list[str]] = defaultdict(list)
+        """For each home a text of all that its keys depend on, keys to other databases included."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, members in self._databases.items():
+            found[self.home(members[0])].append(self._source(name).state)
         for ends, keys in self._between.items():
-            for end in ends:
-                between[self._tables[end].database] += [f"{key.left} {key.right}" for key in keys]
-        return {name: " ".join([self._source(name).state, *between[name]]) for name in self._databases}
+            for home in {self.home(end) for end in ends}:
+                found[home] += [f"{key.left} {key.right} {key.score}" for key in keys]
+        return {home: " ".join(parts) for home, parts in found.items()}
 
     def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
         """The links with one table added or replaced; the keys of its database are inferred again.
@@ -189,13 +194,14 @@ class Links:
         }
 
     def of_databases(self, tables: Iterable[int]) -> list[int]:
-        """All tables in the databases of these tables; in a large database, only those within two links of them."""
+        """All tables in the databases of these tables, and in those that belong together with them; among many tables,
+        only those within two links of them."""
         members = sorted(set(tables))
         found: list[int] = []
-        for database in sorted({self._tables[table].database for table in members}):
-            whole = self._databases[database]
+        for home in sorted({self.home(table) for table in members}):
+            whole = [table for table in range(len(self._tables)) if self.home(table) == home]
             if len(whole) > MOST_AROUND:
-                inside = [table for table in members if self._tables[table].database == database]
+                inside = [table for table in members if self.home(table) == home]
                 near = self.neighbours(inside, MOST_AROUND)
                 whole = sorted({*inside, *near, *self.neighbours(near, MOST_AROUND)})
             found += whole
@@ -243,14 +249,18 @@ class Links:
                 if other > table and other in tables:
                     yield (table, other), keys
 
-    def _given_between_databases(self) -> dict[Ends, list[KeyPair]]:
-        """The keys between tables of different databases. None is inferred there, but users may declare some."""
+    def _between_databases(self) -> dict[Ends, list[KeyPair]]:
+        """The keys between tables of different databases, best first: given ones, and those inferred in a folder."""
         found: dict[Ends, list[KeyPair]] = defaultdict(list)
-        for key in given_keys(self._tables):
+        for key in with_told(self._places.keys, self._tables, declared=False):
             left, right = self._index[key.left_table], self._index[key.right_table]
             if self._tables[left].database != self._tables[right].database:
                 found[min(left, right), max(left, right)].append(key)
         return dict(found)
+
+    def home(self, table: int) -> str:
+        """One name for the databases that belong together with that of a table."""
+        return self._places.home(self._tables[table])
 
 
 def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
@@ -259,6 +269,11 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
     positions = {profile.id: position for position, profile in enumerate(profiles)}
     found = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
     return [profiles[position].id for position in found if profiles[position].id not in tables]
+
+
+def home_of(corpus: Corpus, table: str) -> str:
+    """One name for the databases that belong together with that of a table, by its id."""
+    return places_of(corpus.profiles, facts_of(corpus)).home(corpus.profile(table))
 
 
 def _by_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from tagframe import config
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import statements_of
+from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
@@ -21,7 +23,7 @@ from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.column_problem import JarWeights
-from tagframe.retrieval.families import twins_of
+from tagframe.retrieval.families import meant, twins_of
 from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
@@ -300,6 +302,8 @@ def _retrieved(
         for rank, position in enumerate(selection.indices)
     )
     hits = _with_twins(hits, corpus, question, anchor)
+    if size is None:
+        hits = _without_unmeant(hits, corpus, question)
     fitted = unfitted(embedder) if chosen.says_k else ""
     notes = [note for note in (_form_said(chosen, form, index, prepared), selection.note, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
@@ -329,10 +333,20 @@ def _what_helps(index: RetrievalIndex, tables: Sequence[int], statements: Sequen
 
 
 def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, anchor: str | None) -> tuple[TableHit, ...]:
-    """Each table together with its twins, which are stacked when they are merged."""
+    """Each table together with its twins, which are stacked when they are merged.
+
+    Of a table in pieces, only those are kept that the question names, if it names any.
+    """
     taken = {id for hit in hits for id in (hit.id, *hit.parts)} | {anchor}
     found = []
     for hit in hits:
+        if hit.parts:
+            pieces = [corpus.profile(id) for id in hit.parts]
+            named = [piece.id for piece in meant(pieces, question)]
+            if len(named) < len(pieces):
+                said = f"the question names {' and '.join(named)} of {len(pieces)} like tables"
+                parts = tuple(named) if len(named) > 1 else ()
+                hit = replace(hit, id=named[0], parts=parts, reasons=(*hit.reasons, said))
         parts = () if hit.parts else twins_of(corpus.profile(hit.id), corpus.profiles, question)
         new = () if anchor in parts else tuple(part for part in parts if part not in taken)
         if new:
@@ -341,6 +355,20 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
             hit = replace(hit, parts=tuple(sorted((hit.id, *new))), reasons=(*hit.reasons, said))
         found.append(hit)
     return tuple(found)
+
+
+def _without_unmeant(hits: tuple[TableHit, ...], corpus: Corpus, question: str) -> tuple[TableHit, ...]:
+    """The tables without those of a folder that the question does not mean: it names another one of the same name.
+
+    ``2023/invoices.csv`` and ``2024/invoices.csv`` need not have the same columns to be alternatives.
+    """
+    alike: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
+    for hit in hits:
+        profile = corpus.profile(hit.id)
+        if profile.place:
+            alike[profile.place, profile.name.casefold()].append(profile)
+    named = {piece.id for pieces in alike.values() for piece in meant(pieces, question)}
+    return tuple(hit for hit in hits if hit.id in named or not corpus.profile(hit.id).place)
 
 
 def _refined(

@@ -25,7 +25,7 @@ from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
 from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.retrieval.families import shared_name
-from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.links import home_of, tables_around
 from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import words_in
 
@@ -195,7 +195,8 @@ class RetrievedTables(Public):
     def plans(self) -> list[JoinPlan]:
         """The join plan, as a list of one. If there is none, one plan for each group of tables that connects.
 
-        If one database has all tables that are likely needed, tables of different databases are not joined.
+        If one database has all tables that are likely needed, tables of different databases are not joined. Databases
+        of a folder that belong together count as one.
         """
         likely = {self._database(hit.id) for hit in self.tables if not hit.doubtful}
         if len(likely) != 1 or likely == {self._database(id) for id in self.ids}:
@@ -209,7 +210,7 @@ class RetrievedTables(Public):
         return [step.key for plan in self.plans for step in plan.steps]
 
     def _database(self, id: str) -> str:
-        return self.corpus.profile(id).database
+        return home_of(self.corpus, id)
 
     def _connected(self, *, apart: bool) -> Iterator[RetrievedTables]:
         """The groups of two tables or more that keys connect; with ``apart``, each within one database."""

@@ -66,9 +66,9 @@ def change(folder, database, script):
     file.close()
 
 
-def opened(folder, catalogue):
+def opened(folder, catalogue, **how):
     index_cache.forget()
-    return tf.open_corpus(folder, catalogue=catalogue)
+    return tf.open_corpus(folder, catalogue=catalogue, **how)
 
 
 def known(corpus, embedder):
@@ -132,9 +132,10 @@ def test_a_lake_that_changed_is_known_as_one_indexed_anew(folder, tmp_path, word
 
 
 def test_only_the_columns_of_databases_that_changed_are_read(folder, tmp_path, words, monkeypatch):
-    known(opened(folder, tmp_path / "c"), words)
+    # Keys between the databases of a folder depend on all of them, so these are kept apart here.
+    known(opened(folder, tmp_path / "c", apart=True), words)
     change(folder, "bank", "ALTER TABLE loan ADD COLUMN gnu TEXT")
-    corpus = opened(folder, tmp_path / "c")
+    corpus = opened(folder, tmp_path / "c", apart=True)
     read, valued, encoded = [], [], []
     real = values_module.hashes_of_cells
     monkeypatch.setattr(

@@ -303,7 +303,7 @@ def relevance(
     elif ablate == "tabulation":
         raise NotConfigured('ablate="tabulation" needs a model; without one there is no tabulation to leave out')
     else:
-        rewriter = partial(without_found, tables, with_database=not index.one_database, stops=ablate is None)
+        rewriter = partial(without_found, tables, with_database=not index.one_name, stops=ablate is None)
     return murre(question.text, index.similarities, rewriter, beam=beam, hops=hops)
 
 

@@ -1,0 +1,207 @@
+"""A folder is one place: its files, workbooks and databases are found and joined together; nothing wrong is silent."""
+
+from __future__ import annotations
+
+import sqlite3
+import warnings
+from contextlib import closing
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus import facts_of
+from tagframe.errors import TagframeError
+from tagframe.keys.places import places_of
+from tests.folders import FOLDERS, Folder, drawn, named
+
+pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")
+pytest.importorskip("xlsxwriter", reason="writes workbooks")
+
+D = pd.DataFrame
+ASKED = [(name, number) for name, folder in FOLDERS.items() for number in range(len(folder.asked))]
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """Each folder, opened once."""
+    made = {}
+
+    def corpus(name):
+        if name not in made:
+            root = tmp_path_factory.mktemp(name) / "root"
+            root.mkdir()
+            made[name] = tf.open_corpus(FOLDERS[name].write(root))
+        return made[name]
+
+    return corpus
+
+
+def rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    return sorted(map(tuple, frame.astype(str).to_numpy().tolist()))
+
+
+def keys_in(corpus: tf.Corpus) -> set[str]:
+    return {f"{key.left} = {key.right}" for key in places_of(corpus.profiles, facts_of(corpus)).keys}
+
+
+def opened(root, **files):
+    root = root / "root"
+    root.mkdir()
+    return tf.open_corpus(
+        Folder({path.replace("__", "/").replace("_DOT_", "."): d for path, d in files.items()}, []).write(root)
+    )
+
+
+@pytest.mark.parametrize(("name", "number"), ASKED, ids=[f"{name}-{number}" for name, number in ASKED])
+def test_questions_over_a_folder(corpora, name, number):
+    folder = FOLDERS[name]
+    asked = folder.asked[number]
+    found = corpora(name).retrieve_tables(asked.text)
+    tables = {id for hit in found.tables for id in (hit.id, *hit.parts)}
+    assert tables <= set(corpora(name).ids)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            frame = found.merge()
+        except TagframeError:
+            frame = None
+    bridges = {source.id for plan in found.plans for source in plan.sources}
+    assert asked.needs <= tables | bridges
+    assert asked.gold is not None
+    assert frame is not None
+    assert not said
+    gold = asked.gold(folder.frames("root")).rename(columns={"folder": "source_folder"})
+    assert rows_of(frame[[*gold.columns]]) == rows_of(gold)
+
+
+def test_a_folder_that_is_kept_apart_has_no_keys_between_its_databases(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    FOLDERS["support"].write(root)
+    assert "support.Tickets.account_id = root.accounts.account_id" in keys_in(tf.open_corpus(root))
+    assert not keys_in(tf.open_corpus(root, apart=True))
+
+
+def test_a_file_alone_and_frames_are_no_place(tmp_path):
+    root = FOLDERS["unlike"].write(tmp_path)
+    assert {profile.place for profile in tf.open_corpus(root / "circus.sqlite").profiles} == {""}
+    frames = {"one.people": D({"people_id": [1, 2]}), "two.people": D({"people_id": [1, 2]})}
+    assert {profile.place for profile in tf.open_corpus(frames).profiles} == {""}
+
+
+def test_people_of_two_databases_are_not_the_same(corpora):
+    assert not keys_in(corpora("unlike"))
+
+
+def test_a_saved_folder_is_still_one_place(tmp_path, corpora):
+    saved = corpora("support").save(tmp_path / "saved")
+    assert keys_in(tf.open_corpus(saved)) == keys_in(corpora("support"))
+
+
+def test_keys_follow_a_file_that_changed(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    FOLDERS["support"].write(root)
+    assert "usage.events.account_id = root.accounts.account_id" in keys_in(tf.open_corpus(root))
+    D({"account_id": range(900, 940), "company": named("Acme", 40)}).to_csv(root / "accounts.csv", index=False)
+    assert not keys_in(tf.open_corpus(root))
+
+
+def departments(first):
+    return {
+        f"{name}__{table}_DOT_csv": frame
+        for position, name in enumerate(("marketing", "sales"))
+        for table, frame in {
+            "employees": D({"employee_id": range(1, 11), "full_name": [f"{name} {n}" for n in range(1, 11)]}),
+            "incidents": D({"incident_id": range(1, 31), "employee_id": drawn(first + position, range(1, 11), 30)}),
+        }.items()
+    }
+
+
+def test_ids_that_count_from_one_in_each_folder_are_joined_with_the_folder(tmp_path):
+    corpus = opened(tmp_path, **departments(5))
+    frame = corpus.retrieve_tables("Which employees had incidents?").merge()
+    assert len(frame) == 60
+    assert [name.split()[0] for name in frame["full_name"]] == frame["source_folder"].tolist()
+
+
+def test_the_statement_of_a_stack_of_folders_names_the_databases(tmp_path):
+    corpus = opened(tmp_path, **departments(5))
+    plan = corpus.retrieve_tables("Which employees had incidents?").join_plan
+    sql = plan.sql()
+    assert '"marketing"."employees"' in sql
+    assert "'marketing' AS \"source_folder\"" in sql
+
+
+def test_a_backup_is_no_further_piece(tmp_path):
+    customers = D({"customer_id": [100 + 3 * n for n in range(30)], "customer": named("Client", 30)})
+    later = pd.concat([customers, D({"customer_id": [999], "customer": ["New"]})])
+    corpus = opened(tmp_path, backup__customers_DOT_csv=customers, data__customers_DOT_csv=later)
+    found = corpus.retrieve_tables("names of all customers")
+    assert all(not hit.parts for hit in found.tables)
+    assert not keys_in(corpus)
+
+
+def test_sheets_without_a_name_are_no_pieces(tmp_path):
+    sheet = D({"id": range(1, 11), "name": named("x", 10)})
+    corpus = opened(
+        tmp_path, customers_DOT_xlsx={"Sheet1": sheet}, products_DOT_xlsx={"Sheet1": sheet.assign(id=range(11, 21))}
+    )
+    assert all(not hit.parts for hit in corpus.retrieve_tables("names of all customers", k=2).tables)
+
+
+def test_workbooks_of_years_are_pieces(tmp_path):
+    sheets = {f"umsatz_{year}_DOT_xlsx": {"Tabelle1": D({"Beleg": range(1, 9), "Betrag": drawn(year, range(99), 8)})}
+              for year in (2022, 2023)}  # fmt: skip
+    corpus = opened(tmp_path, **sheets)
+    assert len(corpus.retrieve_tables("Summe der Beträge").merge()) == 16
+    assert corpus.retrieve_tables("Summe der Beträge 2023").ids == ["umsatz_2023.Tabelle1"]
+
+
+def test_tables_of_one_name_in_unlike_databases_are_no_pieces(tmp_path):
+    products = [D({"product_id": range(1, 9), "product": named(name, 8)}) for name in ("Toy", "Car")]
+    others = [
+        {f"{name}{n}": D({f"{name}{n}_id": [n], f"{name}_text": ["a"]}) for n in range(3)} for name in ("toy", "car")
+    ]
+    corpus = opened(tmp_path, **{f"{name}_DOT_sqlite": {"products": own, **rest} for name, own, rest in
+                                 zip(("toys", "cars"), products, others, strict=True)})  # fmt: skip
+    assert all(not hit.parts for hit in corpus.retrieve_tables("all products", k=2).tables)
+
+
+def test_many_databases_in_one_folder_are_not_joined(tmp_path):
+    """Twenty databases of the same names and dense ids, as teaching material has them."""
+    for number in range(20):
+        with closing(sqlite3.connect(tmp_path / f"d{number}.sqlite")) as db:
+            rows = 10 + number
+            D({"customer_id": range(1, rows), "name": named("C", rows - 1)}).to_sql("customers", db, index=False)
+            orders = D({"order_id": range(1, 40), "customer_id": drawn(number, range(1, rows), 39), f"x{number}": 1})
+            orders.to_sql("orders", db, index=False)
+            D({"order_id": drawn(number, range(1, 40), 50), f"line{number}": range(50)}).to_sql(
+                "lines", db, index=False
+            )
+            db.commit()
+    assert not keys_in(tf.open_corpus(tmp_path))
+
+
+def test_sheets_of_months_are_stacked(tmp_path):
+    sheets = {
+        month: D({"Beleg": range(1, 11), "Betrag": drawn(seed, range(90), 10), "Filiale": drawn(seed, ["A", "B"], 10)})
+        for seed, month in enumerate(("Jan", "Feb", "Mrz"))
+    }
+    places = D({"Filiale": ["A", "B"], "Ort": ["Ulm", "Bonn"]})
+    corpus = opened(tmp_path, umsatz_DOT_xlsx=sheets, filialen_DOT_csv=places)
+    frame = corpus.retrieve_tables("Umsatz Betrag je Ort der Filiale").merge()
+    assert len(frame) == 30
+    assert set(frame["source_table"]) == {"umsatz.Jan", "umsatz.Feb", "umsatz.Mrz"}
+    assert corpus.retrieve_tables("Betrag im Feb").ids == ["umsatz.Feb"]
+
+
+def test_a_year_is_chosen_even_if_a_column_was_added_later(tmp_path):
+    invoices = D({"invoice_id": range(1, 21), "customer": drawn(1, range(50, 60), 20), "amount": range(20)})
+    customers = D({"customer": range(50, 60), "name": named("c", 10)})
+    files = {"2023__invoices_DOT_csv": invoices, "2024__invoices_DOT_csv": invoices.assign(discount=0)}
+    corpus = opened(tmp_path, **files, customers_DOT_csv=customers)
+    found = corpus.retrieve_tables("invoices of 2024 by customer name")
+    assert set(found.ids) == {"2024.invoices", "root.customers"}
+    assert len(found.merge()) == 20
