@@ -64,11 +64,10 @@ class Conventions:
             {column.name: column.name[len(prefix) :] for column in table.columns}
             for table, prefix in zip(tables, prefixes, strict=True)
         ]
-        self._joins_words = self._writes_words_together()
-        if self._joins_words:
+        if self._writes_words_together():
             self._spell(self._split)
         self._keys = self._keys_by_name()
-        self.unmarked = self._leaves_key_words_out()
+        self._unmarked = self._leaves_key_words_out()
         self._spell(self._in_full)
         self._spell(self._marked)
         self._own = [self._own_keys(position) for position in range(len(tables))]
@@ -103,12 +102,10 @@ class Conventions:
         whole = "".join(name.entity)
         if whole in self._called:
             return None
-        ends = [called for called in self._called if len(called) > _SHORTEST and whole.endswith(called)]
-        if not ends:
-            return None
-        longest = max(ends, key=len)
-        rest = whole.removesuffix(longest)
-        return "_".join((rest, longest, *name.words[len(name.entity) :])) if len(rest) >= _SHORTEST else None
+        for cut in range(_SHORTEST, len(whole) - _SHORTEST):
+            if whole[cut:] in self._called:
+                return "_".join((whole[:cut], whole[cut:], *name.words[len(name.entity) :]))
+        return None
 
     def _in_full(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
         """The name with the table that it means in full; None if it is plain."""
@@ -249,7 +246,7 @@ class Conventions:
     def _marked(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
         """``album`` as ``album_id`` where the schema leaves key words out."""
         name = names.column_name(spelt)
-        if not self.unmarked or name.key_word or not name.entity or names.is_plural(spelt):
+        if not self._unmarked or name.key_word or not name.entity or names.is_plural(spelt):
             return None
         if column.family not in ("integer", "text"):
             return None
