@@ -12,7 +12,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.knowledge import facts_folder
-from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
+from tagframe.errors import CopiedDataWarning, InvalidArgument, SourceNotFound, UnreadableTable
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER, "total due" REAL);
@@ -228,6 +228,9 @@ def test_what_was_learned_is_known_of_a_copy_and_of_a_subset(source: Path, shop:
     assert len(tf.open_corpus(source).learned) == 1
     copy = tmp_path / "other.sqlite"
     copy.write_bytes(source.read_bytes())
+    with pytest.warns(CopiedDataWarning, match="1 fact was told"):
+        copied = tf.open_corpus(copy)
+    copied.adopt()
     assert joins(tf.open_corpus(copy)) == {"other.orders.buyer = other.customers.id"}
     assert len(shop.subset(["shop.orders", "shop.customers"]).learned) == 1
     assert shop.subset(["shop.lines"]).learned.empty

@@ -86,7 +86,9 @@ def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path,
     records = ["--records", str(tmp_path / "records.jsonl")]
     options = ["--method", "exact", "--variant", "D", "-k", "2", "3", "--every-question"]
     first, _ = run(folder, *options, "--limit", "1", *records)
-    assert {"variant": "D", "ablation": None, "weights": None, "limit": 1, "seed": 0}.items() <= first.items()
+    named = {"variant": "D", "ablation": None, "limit": 1, "seed": 0}
+    assert {name: first[name] for name in named} == named
+    assert first["weights"]["coarse"] == 3
     assert first["embedder"]
     assert "commit" in first
     whole, _ = run(folder, *options, *records)
