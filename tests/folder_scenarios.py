@@ -145,7 +145,9 @@ _random = np.random.default_rng(20)
 _FIRST = (
     "Ann Bea Carl Dora Emil Finn Gerd Hugo Ines Jörg Kai Lena Mia Nils Olga Paul Rosa Sven Tina Uwe Vera Yara".split()
 )
-_LAST = "Abel Bauer Costa Díaz Engel Fuchs Gómez Haas Ibarra Jung Klein López Moser Navas Ortega Prado Quast Ruiz Senn".split()
+_LAST = (
+    "Abel Bauer Costa Díaz Engel Fuchs Gómez Haas Ibarra Jung Klein López Moser Navas Ortega Prado Ruiz Senn".split()
+)
 _CITIES = (
     "Bonn Graz Jena Kiel León Lugo Metz Nancy Oslo Porto Riga Sofia Tulsa Turin Ulm Vigo Wien York Zug Žilina".split()
 )
@@ -325,7 +327,7 @@ def sources() -> Iterable[Scenario]:
     """Tables that belong together in files of several kinds."""
     companies = [f"{last} {kind}" for last, kind in zip(_LAST, ["GmbH", "Ltd", "SA"] * 7, strict=False)]
     accounts = pd.DataFrame(
-        {"account_id": ids(19, start=501), "company": companies, "plan": drawn(["enterprise", "free", "pro"], 19)}
+        {"account_id": ids(len(companies), start=501), "company": companies, "plan": drawn(["enterprise", "free", "pro"], 19)}
     )
     priorities = pd.DataFrame({"Priority": [1, 2, 3], "Label": ["low", "medium", "high"]})
     tickets = pd.DataFrame(
