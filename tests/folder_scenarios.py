@@ -327,7 +327,11 @@ def sources() -> Iterable[Scenario]:
     """Tables that belong together in files of several kinds."""
     companies = [f"{last} {kind}" for last, kind in zip(_LAST, ["GmbH", "Ltd", "SA"] * 7, strict=False)]
     accounts = pd.DataFrame(
-        {"account_id": ids(len(companies), start=501), "company": companies, "plan": drawn(["enterprise", "free", "pro"], 19)}
+        {
+            "account_id": ids(len(companies), start=501),
+            "company": companies,
+            "plan": drawn(["enterprise", "free", "pro"], len(companies)),
+        }
     )
     priorities = pd.DataFrame({"Priority": [1, 2, 3], "Label": ["low", "medium", "high"]})
     tickets = pd.DataFrame(

@@ -28,7 +28,7 @@ Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 """The likeness in meaning of each of some words with each of others, in [-1, 1]."""
 
 _PREPOSITIONS = frozenset("from to into out in".split())
-_EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase".split())
+_EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sent".split())
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
 _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
