@@ -115,10 +115,22 @@ def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
     words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
     shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
     named = [
-        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR} & asked) for own in words
+        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR} & asked)
+        + _is_written(piece.database, question)
+        for own, piece in zip(words, pieces, strict=True)
     ]
     most = max(named, default=0)
     return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
+
+
+def _is_written(name: str, question: str) -> bool:
+    """Whether a question has the whole name of a folder or file: ``2024-Q2``. A short one must be in capitals: IT, HR.
+
+    >>> _is_written("2024-Q2", "orders of 2024-q2"), _is_written("it", "does it work?"), _is_written("it", "staff of IT")
+    (True, False, True)
+    """
+    text, sought = (question, name.upper()) if len(name) < _YEAR else (question.casefold(), name.casefold())
+    return bool(name) and re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", text) is not None
 
 
 def families_at(
