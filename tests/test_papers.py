@@ -43,6 +43,10 @@ def function_of(name: str) -> tuple[Any, str]:
     return found, f"{inspect.getdoc(found)}\n{importlib.import_module(module).__doc__}"
 
 
+def parameters(function: Any) -> set[str]:
+    return {*inspect.signature(function).parameters}
+
+
 def plain(text: str) -> str:
     return " ".join(text.split()).lower().replace("sections", "section").replace("equations", "equation")
 
@@ -59,6 +63,13 @@ def test_each_part_of_a_paper_is_where_the_page_says(row: Row):
     file, _, name = test.strip("`").partition("::")
     assert re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), flags=re.MULTILINE)
     assert deviation
+
+
+def test_each_switch_is_an_argument():
+    called = (tagframe.retrieve_tables, tagframe.configure, tagframe.text2sql, tagframe.rag, tagframe.answer.PaperGen)
+    takes = {name for one in called for name in parameters(one)}
+    said = {name for row in PARTS for name in re.findall(r"`(\w+)=", row[4])}
+    assert {"as_printed", "variant", "weights", "omega", "covered_at", "beam", "hops", "repair"} <= said <= takes
 
 
 def test_the_citation_file_is_of_this_version_and_has_the_papers_of_the_page():
