@@ -179,11 +179,15 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity 
 
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
-    """The key pairs within each database of a corpus that are more likely right than wrong, best first."""
+    """The key pairs of a corpus that are more likely right than wrong, also between databases of a folder, best first."""
+    tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
     by_database: dict[str, list[TableProfile]] = {}
-    for profile in sorted(corpus.profiles, key=lambda profile: profile.id):
+    for profile in tables:
         by_database.setdefault(profile.database, []).append(profile)
-    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts_of(corpus)).pairs]
+    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts).pairs]
+    home = {profile.id: profile.database for profile in tables}
+    between = with_told(places_of(tables, facts).keys, tables)
+    found += [key for key in between if home[key.left_table] != home[key.right_table]]
     return sorted((key for key in found if key.score >= ACCEPTED), key=lambda key: (-key.score, key.left, key.right))
 
 
