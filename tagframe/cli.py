@@ -45,7 +45,7 @@ def _as_options(text: str) -> str:
     keywords = "how|on_fanout|on_loss|on_ambiguous|min_chance|roles|follow_links|limit"
     named = re.compile(rf"\b({keywords})=['\"]?([\w.]*\w)['\"]?")
     text = named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
-    return re.sub(r'\bon="', '--on "', text)
+    return re.sub(r'\bon="', '--on "', text.replace("distinct=True", "--distinct"))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -245,7 +245,7 @@ def retrieve(
 @_corpus
 @click.argument("tables", nargs=-1, required=True)
 @click.option("--on", multiple=True,
-              help='How they join: "loan.account_id = account.id", or in a role, "… as name" (repeatable).')  # fmt: skip
+              help='How they join: "loan.account_id = account.id"; in a role, "… as name" (repeatable).')  # fmt: skip
 @click.option("--roles", type=click.Choice(["all"]), help="Join a table once for each column that refers to it.")
 @click.option(
     "--how", type=click.Choice(["inner", "left", "right", "outer"]), default="inner", help="The kind of every join."
@@ -253,6 +253,7 @@ def retrieve(
 @click.option("--column", "columns", multiple=True, help="A column of the result (repeatable) [default: all].")
 @click.option("--where", help="Keep only matching rows, such as \"amount > 100 and city == 'Brno'\".")
 @click.option("--limit", type=click.IntRange(min=0), help="The largest number of rows.")
+@click.option("--distinct", is_flag=True, help="Count rows that are exact copies once, except in the first table.")
 @_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
 @_reaction("--on-loss", "warn", "rows of the first table have no partner")
 @_reaction("--on-ambiguous", "warn", "other joins are equally likely")

@@ -200,6 +200,15 @@ def test_merge_joins_a_table_in_each_role(tmp_path):
         assert (told["rows"], len(told["steps"])) == (3, 2)
 
 
+def test_merge_counts_copies_once(tmp_path):
+    pd.DataFrame({"order_id": [1, 2], "user_id": [70, 80]}).to_csv(tmp_path / "orders.csv", index=False)
+    users = pd.DataFrame({"user_id": [70, 80, 90], "name": ["Ana", "Rui", "Eva"]})
+    pd.concat([users, users[:1]]).to_csv(tmp_path / "users.csv", index=False)
+    call = ("merge", tmp_path, "orders", "users", "--how", "left", "--json")
+    assert "or --distinct to count exact copies once" in run(*call, status=1)
+    assert json.loads(run(*call, "--distinct"))["rows"] == 2
+
+
 def test_merge_joins_no_key_below_the_least_chance(tmp_path):
     pd.DataFrame({"product": ["a", "b"], "pieces": [3, 4]}).to_csv(tmp_path / "stock.csv", index=False)
     pd.DataFrame({"city": ["A", "C"], "rent": [7, 9]}).to_csv(tmp_path / "stores.csv", index=False)

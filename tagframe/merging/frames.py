@@ -145,7 +145,8 @@ def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[K
     found = [key_of(key, tables) if isinstance(key, str) else key for key in keys]
     if roles := roles_in(found, {table.id for table in tables}):
         raise InvalidArgument(
-            f"keys= has keys to choose from, and a role is always joined: pass {next(iter(roles))} in on="
+            "keys= lists keys that may be chosen, and a role is always joined: pass the key of "
+            f"{next(iter(roles))} in on="
         )
     return found
 
