@@ -146,3 +146,11 @@ def test_right_over_three_tables_is_as_in_pandas():
     assert sorted(found["land"]) == sorted(expected["land"])
     assert sorted(found["Ort"]) == sorted(expected["Ort"])
     assert found["oid"].isna().sum() == expected["oid"].isna().sum()
+
+
+def test_a_plan_of_wider_frames_still_refuses_to_repeat_rows():
+    owners = pd.DataFrame({"owner_id": [1, 2], "town": ["Brno", "Cheb"]})
+    animals = pd.DataFrame({"animal_id": [1, 2, 3], "owner_id": [1, 1, 2], "name": ["a", "b", "c"]})
+    plan = tf.join_plan({"owners": owners, "animals": animals})
+    with pytest.raises(FanOut, match="would repeat 1 row"):
+        tf.merge({"owners": owners, "animals": animals[["owner_id"]]}, plan=plan, columns=["town"])
