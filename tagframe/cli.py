@@ -42,9 +42,10 @@ class _Group(click.Group):
 
 def _as_options(text: str) -> str:
     """The message with the shell's options in place of Python's keywords."""
-    keywords = "on_fanout|on_loss|on_ambiguous|follow_links|limit"
-    named = re.compile(rf"\b({keywords})=['\"]?(\w+)['\"]?")
-    return named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    keywords = "how|on_fanout|on_loss|on_ambiguous|min_chance|roles|follow_links|limit"
+    named = re.compile(rf"\b({keywords})=['\"]?([\w.]*\w)['\"]?")
+    text = named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    return re.sub(r'\bon="', '--on "', text.replace("distinct=True", "--distinct"))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -243,16 +244,21 @@ def retrieve(
 @main.command()
 @_corpus
 @click.argument("tables", nargs=-1, required=True)
-@click.option("--on", multiple=True, help='How they join: "loan.account_id = account.id" (repeatable).')
+@click.option("--on", multiple=True,
+              help='How they join: "loan.account_id = account.id"; in a role, "… as name" (repeatable).')  # fmt: skip
+@click.option("--roles", type=click.Choice(["all"]), help="Join a table once for each column that refers to it.")
 @click.option(
     "--how", type=click.Choice(["inner", "left", "right", "outer"]), default="inner", help="The kind of every join."
 )
 @click.option("--column", "columns", multiple=True, help="A column of the result (repeatable) [default: all].")
 @click.option("--where", help="Keep only matching rows, such as \"amount > 100 and city == 'Brno'\".")
 @click.option("--limit", type=click.IntRange(min=0), help="The largest number of rows.")
+@click.option("--distinct", is_flag=True, help="Count rows that are exact copies once, except in the first table.")
 @_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
 @_reaction("--on-loss", "warn", "rows of the first table have no partner")
 @_reaction("--on-ambiguous", "warn", "other joins are equally likely")
+@click.option("--min-chance", type=click.FloatRange(0, 1),
+              help="The least chance of an inferred key that joins tables [default: .02].")  # fmt: skip
 @click.option("--stack/--no-stack", default=True, help="Join tables like sales_2023 and sales_2024 as one table.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the rows to this .csv or .parquet file.")
 @_json
@@ -260,6 +266,8 @@ def merge(
     corpus: str,
     tables: tuple[str, ...],
     on: tuple[str, ...],
+    roles: Literal["all"] | None,
+    min_chance: float | None,
     columns: tuple[str, ...],
     stack: bool,
     output: Path | None,
@@ -290,9 +298,12 @@ def merge(
         warnings.simplefilter("always")
         given = keys_on(on, list(map(NamedTable.of, wanted))) if on else []
         ids = [profile.id for profile in wanted]
+        least = _given({"min_chance": min_chance})
 
         def merged(anchor: str | None) -> tuple[pd.DataFrame, MergeReport]:
-            plan = plan_tables(opened, ids, anchor=anchor, given=given, bridges=others, stack_unions=stack)
+            plan = plan_tables(
+                opened, ids, anchor=anchor, given=given, bridges=others, stack_unions=stack, roles=roles, **least
+            )
             return run_plan(plan, opened, columns=columns or None, **options)
 
         said: list[str] = []
@@ -307,7 +318,7 @@ def merge(
             except FanOut:
                 raise refused from None
             said = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
-    said += [str(warning.message) for warning in caught]
+    said += [_as_options(str(warning.message)) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
         write(output, index=False)

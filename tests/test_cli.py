@@ -188,6 +188,37 @@ def test_merge_reacts_as_it_is_told_to_a_tie_and_to_lost_rows(tmp_path):
     assert "1 of 2 rows" in run(*call, *on, "--on-loss", "raise", status=1)
 
 
+def test_merge_joins_a_table_in_each_role(tmp_path):
+    orders = pd.DataFrame({"order_id": [1, 2, 3], "buyer_id": [70, 80, 70], "seller_id": [80, 90, 80]})
+    users = pd.DataFrame({"user_id": [70, 80, 90], "name": ["Ana", "Rui", "Eva"]})
+    for name, frame in {"orders": orders, "users": users}.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    on = [f"orders.{role}_id = users.user_id as {role}" for role in ("buyer", "seller")]
+    for way in (["--roles", "all"], ["--on", on[0], "--on", on[1]]):
+        told = json.loads(run("merge", tmp_path, "orders", "users", *way, "--on-loss", "allow", "--json"))
+        assert {"buyer.name", "seller.name"} < set(told["columns"])
+        assert (told["rows"], len(told["steps"])) == (3, 2)
+
+
+def test_merge_counts_copies_once(tmp_path):
+    pd.DataFrame({"order_id": [1, 2], "user_id": [70, 80]}).to_csv(tmp_path / "orders.csv", index=False)
+    users = pd.DataFrame({"user_id": [70, 80, 90], "name": ["Ana", "Rui", "Eva"]})
+    pd.concat([users, users[:1]]).to_csv(tmp_path / "users.csv", index=False)
+    call = ("merge", tmp_path, "orders", "users", "--how", "left", "--json")
+    assert "or --distinct to count exact copies once" in run(*call, status=1)
+    assert json.loads(run(*call, "--distinct"))["rows"] == 2
+
+
+def test_merge_joins_no_key_below_the_least_chance(tmp_path):
+    pd.DataFrame({"product": ["a", "b"], "pieces": [3, 4]}).to_csv(tmp_path / "stock.csv", index=False)
+    pd.DataFrame({"city": ["A", "C"], "rent": [7, 9]}).to_csv(tmp_path / "stores.csv", index=False)
+    call = ("merge", tmp_path, "stock", "stores")
+    refused = run(*call, status=1)
+    assert "no key pairs connect the tables" in refused
+    assert 'needs a chance of --min-chance 0.02 to join tables. If a pair is right, pass it: --on "stock.' in refused
+    assert "--min-chance 0.5 to join" in run(*call, "--min-chance", ".5", status=1)
+
+
 def festival_films() -> pd.DataFrame:
     return tf.open_corpus(DATA).read("festival.films")
 

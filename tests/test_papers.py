@@ -43,6 +43,10 @@ def function_of(name: str) -> tuple[Any, str]:
     return found, f"{inspect.getdoc(found)}\n{importlib.import_module(module).__doc__}"
 
 
+def parameters(function: Any) -> set[str]:
+    return {*inspect.signature(function).parameters}
+
+
 def plain(text: str) -> str:
     return " ".join(text.split()).lower().replace("sections", "section").replace("equations", "equation")
 
@@ -59,6 +63,13 @@ def test_each_part_of_a_paper_is_where_the_page_says(row: Row):
     file, _, name = test.strip("`").partition("::")
     assert re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), flags=re.MULTILINE)
     assert deviation
+
+
+def test_each_switch_is_an_argument():
+    called = (tagframe.retrieve_tables, tagframe.text2sql, tagframe.rag, tagframe.answer.PaperGen)
+    takes = {"lm"}.union(*map(parameters, called))  # "lm" is a setting, which every call takes
+    said = {name for row in PARTS for name in re.findall(r"`(\w+)=", row[4])}
+    assert {"as_printed", "variant", "weights", "omega", "covered_at", "beam", "hops", "repair"} <= said <= takes
 
 
 def test_the_citation_file_is_of_this_version_and_has_the_papers_of_the_page():
@@ -103,14 +114,16 @@ def test_the_readme_has_the_figures_of_the_page():
 
 
 def test_jars_table_on_the_page_is_that_of_tag_bench():
-    page = {cells[0]: cells[1:] for cells in rows(FIGURES.split("### The papers' methods as printed")[1])}
-    published = {name: cells for name, cells in page.items() if name.endswith("published") and "JAR-" in name}
-    assert len(published) == 6
-    for name, cells in published.items():
-        data, questions, variant = re.fullmatch(r"(\w+) \(([\d,]+)\), (JAR-\w), published", name).groups()
-        assert f"{TABLE_1_QUESTIONS[data.lower()]:,}" == questions
-        known = TABLE_1[data.lower()][f"{variant} (Contriever)"]
-        assert cells == [" / ".join(map(str, known[size])) for size in (2, 5, 10)]
+    page = {cells[0]: cells[1:] for cells in rows(FIGURES.split("### JAR's table 1")[1].split("\n### ")[0])}
+    for name, data in (("Spider", "spider"), ("BIRD", "bird")):
+        for variant in ("JAR-D", "JAR-F", "JAR-G"):
+            known = TABLE_1[data][f"{variant} (Contriever)"]
+            cells = page[f"{name} ({TABLE_1_QUESTIONS[data]:,}), {variant}, published"]
+            assert cells == [" / ".join(map(str, known[size])) for size in (2, 5, 10)]
+        (ours,) = [page[row] for row in page if row.startswith(f"{name} (") and row.endswith("default method")]
+        (shipped,) = [one for one in rows(FIGURES) if one[0] == f"{name}, tagframe, weights as shipped"]
+        recalls = [cell.split(" / ")[1] for cell in ours[:2]]
+        assert recalls == [shipped[1].split(" / ")[0], shipped[3].split(" / ")[0]]
 
 
 def test_the_example_folder_of_the_page_is_a_benchmark(tmp_path):

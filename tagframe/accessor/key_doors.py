@@ -15,7 +15,7 @@ __all__ = ["frame"]
 
 
 def frame(self: CorpusKeys) -> pd.DataFrame:
-    """All keys within the databases of the corpus, best first: a row per key.
+    """All keys of the corpus, best first: a row per key.
 
     Returns:
         Columns ``key`` ("a.x = b.y"), ``chance`` (in [0, 1]), ``origin`` ("inferred", "declared" or "given") and

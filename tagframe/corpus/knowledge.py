@@ -306,10 +306,12 @@ class KnowledgeStore:
             if place not in self._said:
                 self._said.add(place)
                 tables = sorted(told.tables())
+                shown = f"{', '.join(tables[:3])}{' and others' * (len(tables) > 3)}"
+                are = "is a copy" if len(tables) == 1 else "are copies"
+                facts = counted(len(told.facts), "fact was told, which does", "facts were told, which do")
                 warn(
-                    f"{', '.join(tables[:3])}{' and others' * (len(tables) > 3)}: a copy of data in {place}, where "
-                    f"{counted(len(told.facts), 'fact was', 'facts were')} told. corpus.adopt() takes what was told "
-                    "there; until then it does not hold here",
+                    f"{shown} {are} of data in {place}. There, {facts} not hold here. corpus.adopt() takes what was "
+                    "told there",
                     CopiedDataWarning,
                 )
 

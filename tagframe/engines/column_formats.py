@@ -29,6 +29,8 @@ _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WHOLE_DIGITS, _DIGITS = 18, 15
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
+AMBIGUOUS = "commas or points in them are decimal marks, or stand between thousands"
+"""Why the numbers of a column have no one format; the user may know it."""
 _POINT_UNITS = ("$", "£")
 """Their numbers have decimal points."""
 _DATE = re.compile(
@@ -229,7 +231,8 @@ class Column:
         if not self.seen or not self.is_number:
             return None
         if len(self.units) > 1:
-            return f"they have the units {', '.join(sorted(repr(unit) if unit else 'none' for unit in self.units))}"
+            units = sorted(repr(unit) if unit else "none" for unit in self.units)
+            return f"they have different units ({', '.join(units)})"
         (unit,) = self.units or {""}
         if told is not None and (fits := self._fits(told)) is not None:
             if self.plain and (told[1] != "." or "." not in self.marked):
@@ -245,14 +248,14 @@ class Column:
             decimal = "." if unit in _POINT_UNITS else file
             formats = [one for one in formats if one[0] == decimal]
             if not formats:
-                return "commas or points in them are decimal marks, or stand between thousands"
+                return AMBIGUOUS
         best = next((one for one in formats if not one[1]), formats[0])
         return self._exact(NumberFormat(best[0], best[1], unit, whole=best not in self.fractions))
 
     def _exact(self, found: NumberFormat) -> NumberFormat | str:
         """The format, or that numbers have more digits than integers or floats of 64 bits hold."""
         most = _WHOLE_DIGITS if found.whole else _DIGITS
-        return found if self.digits <= most else f"some have {self.digits} digits, and a number here has {most} at most"
+        return found if self.digits <= most else f"some have {self.digits} digits, and numbers hold {most} at most"
 
     def _fits(self, told: tuple[str, str]) -> bool | None:
         """Whether numbers have fractions in the format that was given; None if they do not have this format."""

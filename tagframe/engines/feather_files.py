@@ -89,7 +89,7 @@ class FeatherEngine(FileEngine):
             taken += needed
             if taken > most:
                 raise UnreadableTable(
-                    f"{self.path} has more than {most / 2**20:,.0f} MB without its compression, the most of a file of "
+                    f"{self.path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of "
                     "this size: nearly all of its cells are alike. Write it as Parquet"
                 )
 

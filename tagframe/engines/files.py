@@ -23,7 +23,7 @@ import pandas as pd
 
 from tagframe.engines import file_limits as limits
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
-from tagframe.engines.column_formats import Column, Formats, Order, formats_of, is_known
+from tagframe.engines.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.packed import DAMAGED, blocks, ending_of, is_packed, opened, stem_of
 from tagframe.engines.rows_only import RowsOnly
@@ -267,15 +267,17 @@ class CSVEngine(FileEngine):
                 ColumnFormatWarning,
             )
         for name, why in formats.mixed.items():
+            way = (
+                f". csv={{{self.path.name!r}: {{'decimal': ','}}}} reads decimal commas (in the shell: --csv decimal=,)"
+            )
             warn(
-                f"the numbers of column {name!r} in {self.path} are read as text: {why}; csv={{{self.path.name!r}: "
-                "{'decimal': ','}} reads decimal commas (in the shell: --csv decimal=,)",
+                f"{self.path}: the numbers of column {name!r} stay text, because {why}{way * (why == AMBIGUOUS)}",
                 NumbersAsTextWarning,
             )
         if formats.unfit:
             warn(
-                f"{self.path}: not all cells of {_listed(formats.unfit)} have the format of csv= "
-                f"({', '.join(given)}): read as they are, with decimal points",
+                f"{self.path}: {_listed(formats.unfit)} {'is' if len(formats.unfit) == 1 else 'are'} read with decimal "
+                f"points, because not all cells have the format of csv= ({', '.join(given)})",
                 ColumnFormatWarning,
             )
         if formats.thousands:
@@ -295,7 +297,11 @@ class CSVEngine(FileEngine):
                 found = f"with the {order}: they stay text; {way} reads them as dates"
             warn(f"{self.path}: column {name!r} has dates {found}", ColumnFormatWarning)
         if formats.not_dates:
-            warn(f"{self.path}: not all cells of {_listed(formats.not_dates)} are dates: text", ColumnFormatWarning)
+            stay = "stays" if len(formats.not_dates) == 1 else "stay"
+            warn(
+                f"{self.path}: {_listed(formats.not_dates)} {stay} text, because not all cells are dates",
+                ColumnFormatWarning,
+            )
 
     def _say_header(self) -> None:
         """Say that the first row probably does not name the columns: it has a title, and names are further below."""

@@ -70,8 +70,8 @@ class JSONEngine(FileEngine):
             size += len(block)
             if size > limits.JSON_BYTES:
                 raise UnreadableTable(
-                    f"{self.path} has more than {limits.JSON_BYTES / 2**20:,.0f} MB, the most of a JSON file: have "
-                    "DuckDB read it, open_corpus(…, engine='duckdb'), or write it as Parquet"
+                    f"{self.path} has more than {limits.JSON_BYTES / 2**20:,.0f} MB, the most that is read of a "
+                    "JSON file. open_corpus(…, engine='duckdb') reads larger ones; or write it as Parquet"
                 )
             parts.append(block)
         data = b"".join(parts)
@@ -108,7 +108,9 @@ class JSONEngine(FileEngine):
             except json.JSONDecodeError as error:
                 raise UnreadableTable(f"{self.path} cannot be read as JSON: line {number:,}: {error}") from error
             if not isinstance(row, dict):
-                raise UnreadableTable(f"{self.path} is no table: line {number:,} is {_what(row)}, not an object")
+                raise UnreadableTable(
+                    f"{self.path} is no table: line {number:,} is {_what(row)}, not an object. Write an object a line"
+                )
             rows.append(row)
         return rows
 

@@ -57,7 +57,7 @@ def blocks(path: Path) -> Iterator[bytes]:
             read += len(block)
             if most is not None and read > most:
                 raise UnreadableTable(
-                    f"{path} has more than {most / 2**20:,.0f} MB without its compression, the most of a file of this "
+                    f"{path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of this "
                     "size: nearly all of it is alike. Unpack it to read it"
                 )
             yield block

@@ -179,11 +179,15 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity 
 
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
-    """The key pairs within each database of a corpus that are more likely right than wrong, best first."""
+    """The key pairs of a corpus that are more likely right than wrong, best first."""
+    tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
     by_database: dict[str, list[TableProfile]] = {}
-    for profile in sorted(corpus.profiles, key=lambda profile: profile.id):
+    for profile in tables:
         by_database.setdefault(profile.database, []).append(profile)
-    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts_of(corpus)).pairs]
+    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts).pairs]
+    home = {profile.id: profile.database for profile in tables}
+    between = with_told(places_of(tables, facts).keys, tables)
+    found += [key for key in between if home[key.left_table] != home[key.right_table]]
     return sorted((key for key in found if key.score >= ACCEPTED), key=lambda key: (-key.score, key.left, key.right))
 
 
@@ -222,8 +226,8 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
         ends = ((left.id, key.left_columns[0]), (right.id, key.right_columns[0]))
         if left.database == right.database or not all(counts(*end) for end in ends):
             return key
-        evidence = replace(key.evidence, reason=f"{key.evidence.reason}, but both databases may count on their own")
-        return replace(key, score=min(key.score, _DOUBTED), evidence=evidence)
+        reason = f"{key.evidence.reason}, but both databases may number their rows from 1"
+        return replace(key, score=min(key.score, _DOUBTED), evidence=replace(key.evidence, reason=reason))
 
     return [doubted(key) for key in keys]
 

@@ -296,8 +296,8 @@ def _not_connected(
     ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, told, strict=True))
     return NotConnected(
-        f"no key pairs connect the tables: {shown}. Nearest: {pairs}. No key with a chance below "
-        f"{percent(floor)} (min_chance) is joined{unions}. If a pair is right, pass it: "
+        f"no key pairs connect the tables: {shown}. Nearest: {pairs}. An inferred key needs a chance "
+        f"of min_chance={floor:g} to join tables{unions}. If a pair is right, pass it: "
         f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}',
         parts.groups(),
     )

@@ -274,7 +274,7 @@ def fan_out(
     )
     if copies:
         are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")
-        return f"{message} distinct=True counts copies once: keys of {step.table} repeat because {are}"
+        return f"{message} distinct=True to count exact copies once: keys of {step.table} repeat because {are}"
     otherwise = wider or _versions(plan, step)
     if otherwise:
         return f"{message} {otherwise}"

@@ -47,7 +47,7 @@ def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, *
     [('frames.loans.client_id', 'frames.clients.client_id')]
 
     Args:
-        *frames: one by one, or as one list or mapping from names; or a corpus, for the keys within its databases.
+        *frames: one by one, or as one list or mapping from names; or a corpus.
         similarity: likeness in meaning of two names, in [0, 1]; not for a corpus.
         **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Keys are found by names: if the frames
             have no names and no key is found, a warning says so.
@@ -145,7 +145,8 @@ def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[K
     found = [key_of(key, tables) if isinstance(key, str) else key for key in keys]
     if roles := roles_in(found, {table.id for table in tables}):
         raise InvalidArgument(
-            f"keys= has keys to choose from, and a role is always joined: pass {next(iter(roles))} in on="
+            "keys= lists keys that may be chosen, and a role is always joined: pass the key of "
+            f"{next(iter(roles))} in on="
         )
     return found
 

@@ -57,6 +57,9 @@ class PlanRows:
         source = self._sources[table]
         if source.aggregates or source.distinct:
             return 0
+        here = [part.id for part in source.parts] or [source.id]
+        if any(len(self._corpus.profile(id).columns) < len(source.columns) - bool(source.parts) for id in here):
+            return 0  # the plan is of wider tables: what looks like a copy here may be none
         frame = self._all(source, source.columns)
         copied = is_copy(frame)
         others = frame.loc[~copied, list(keys)].dropna()

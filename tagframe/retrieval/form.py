@@ -44,7 +44,7 @@ class Form:
     Attributes:
         as_printed: cosine alone as coarse relevance, ω alone as joinability, no candidates but those of highest coarse
             relevance, and the paper's weights.
-        variant: of JAR; None for F if as printed, and otherwise for G.
+        variant: of JAR (section 4.1); None for F if as printed, and otherwise for G.
         weights: published ones by the name of their data set, or your own; None for BIRD's if as printed, and otherwise
             for ours.
         omega: whose ω; None for that of the paper's text if as printed, and otherwise for ours.

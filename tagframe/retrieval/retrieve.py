@@ -344,7 +344,7 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
             pieces = [corpus.profile(id) for id in hit.parts]
             named = [piece.id for piece in meant(pieces, question)]
             if len(named) < len(pieces):
-                said = f"the question names {' and '.join(named)} of {len(pieces)} like tables"
+                said = f"the question names {' and '.join(named)} of {len(pieces)} tables of one shape"
                 parts = tuple(named) if len(named) > 1 else ()
                 hit = replace(hit, id=named[0], parts=parts, reasons=(*hit.reasons, said))
         parts = () if hit.parts else twins_of(corpus.profile(hit.id), corpus.profiles, question)

@@ -83,7 +83,7 @@ def test_other_columns_stay_text_and_are_named_where_they_look_like_numbers(tmp_
     (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
     corpus, said = said_of(tmp_path)
     assert corpus["t"]["a"].tolist() == cells
-    assert [bool(re.search("column 'a' .*as text", one)) for one in said] == [True] * is_said
+    assert [bool(re.search("column 'a' stay text", one)) for one in said] == [True] * is_said
 
 
 def test_a_format_is_that_of_all_rows_and_the_same_in_each_piece(tmp_path, monkeypatch):
@@ -111,7 +111,7 @@ def test_options_for_a_folder_change_no_number_of_another_format(tmp_path):
     assert corpus["belege"].to_dict("list") == {"kunde": [53, 54], "betrag": [1242.8, 2.5], "stück": [1200, 3]}
     assert corpus["customers"].to_dict("list") == {"key": [53, 54], "weight": [12.5, 13.125], "name": ["Ann", "Bo"]}
     assert len(said) == 1
-    assert re.search(r"customers\.csv: not all cells of columns 'key', 'weight' have the format of csv=", said[0])
+    assert "customers.csv: columns 'key', 'weight' are read with decimal points, because not all cells" in said[0]
     assert len(tf.merge(corpus["belege"], corpus["customers"], on="kunde = key")) == 2
 
 

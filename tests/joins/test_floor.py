@@ -43,7 +43,7 @@ def test_the_caller_sets_the_floor():
     with pytest.warns(DoubtfulJoinWarning):
         assert len(tf.merge(given)) == 200
     for floor in (0.5, 0.9):
-        with pytest.raises(NotConnected, match=rf"below {floor:.0%}"):
+        with pytest.raises(NotConnected, match=rf"needs a chance of min_chance={floor} to join"):
             tf.merge(given, min_chance=floor)
         with pytest.raises(NotConnected):
             tf.join_plan(given, min_chance=floor)

@@ -28,5 +28,20 @@ def test_corpus_keys_shows_inferred_and_declared_keys_with_chance_and_reason():
     assert len(tf.infer_keys(corpus)) == len(shown)
 
 
+def test_keys_between_the_databases_of_a_folder_are_shown(tmp_path):
+    (tmp_path / "crm").mkdir()
+    ids = [(number * 7919) % 9973 + 1000 for number in range(1, 41)]
+    D({"account_id": ids, "company": [f"c{id}" for id in ids]}).to_csv(tmp_path / "crm" / "accounts.csv", index=False)
+    tickets = D({"ticket_id": range(1, 121), "account_id": ids * 3})
+    tickets.to_csv(tmp_path / "tickets.csv", index=False)
+    folder = tmp_path.name
+    key = f"{folder}.tickets.account_id = crm.accounts.account_id"
+    corpus = tf.open_corpus(tmp_path)
+    assert corpus.keys.frame()["key"].tolist() == [key]
+    corpus.keys.forbid(key)
+    assert corpus.keys.frame().empty
+    assert tf.open_corpus(tmp_path, apart=True).keys.frame().empty
+
+
 def test_a_corpus_without_keys_says_so():
     assert repr(tf.open_corpus({"a": D({"x": [1.5]})}).keys) == "no declared keys of this corpus"

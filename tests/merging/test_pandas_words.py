@@ -68,7 +68,9 @@ def test_right_keeps_the_rows_that_pandas_keeps(corpus_of):
 
 def test_exact_copies_count_once(corpus_of):
     corpus = corpus_of(COPIED)
-    with pytest.raises(FanOut, match=r"distinct=True counts copies once: keys of \S+Kunden repeat because 2 rows are"):
+    with pytest.raises(
+        FanOut, match=r"distinct=True to count exact copies once: keys of \S+ repeat because 2 rows are"
+    ):
         merged(corpus)
     frame, report = merged(corpus, distinct=True)
     assert frame["Ort"].tolist() == ["Bern", "Ulm", "Bern"]
@@ -144,3 +146,11 @@ def test_right_over_three_tables_is_as_in_pandas():
     assert sorted(found["land"]) == sorted(expected["land"])
     assert sorted(found["Ort"]) == sorted(expected["Ort"])
     assert found["oid"].isna().sum() == expected["oid"].isna().sum()
+
+
+def test_a_plan_of_wider_frames_still_refuses_to_repeat_rows():
+    owners = pd.DataFrame({"owner_id": [1, 2], "town": ["Brno", "Cheb"]})
+    animals = pd.DataFrame({"animal_id": [1, 2, 3], "owner_id": [1, 1, 2], "name": ["a", "b", "c"]})
+    plan = tf.join_plan({"owners": owners, "animals": animals})
+    with pytest.raises(FanOut, match="would repeat 1 row"):
+        tf.merge({"owners": owners, "animals": animals[["owner_id"]]}, plan=plan, columns=["town"])

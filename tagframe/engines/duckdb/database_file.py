@@ -116,7 +116,7 @@ class DuckDBFileEngine(RowsOnly):
     def _connection(self) -> Iterator[Any]:
         if not has_duckdb():
             raise UnreadableTable(
-                f"{self.path} is a database of DuckDB, which reads it: pip install 'tagframe[duckdb]'"
+                f"{self.path} is a database of DuckDB, and only DuckDB reads it: pip install 'tagframe[duckdb]'"
             )
         import duckdb
 

@@ -218,7 +218,7 @@ Left Question:"""
 
 
 def prompt_of(ablate: Ablation | None) -> str:
-    """The prompt, with ``{question}`` and ``{tables}`` to be filled in."""
+    """The paper's prompt (appendix A), with ``{question}`` and ``{tables}`` to be filled in."""
     if ablate == "tabulation":
         return QUESTION_PROMPT
     prompt = PROMPT
