@@ -406,6 +406,11 @@ class RetrievalIndex:
             dtype=bool,
         )
 
+    def keys_of(self, table: int) -> list[bool]:
+        """For each column of a table, whether it is a key."""
+        keys: list[bool] = self.is_key[self._starts[table] : self._starts[table + 1]].tolist()
+        return keys
+
     def joined_on(self, table: int, column: int) -> list[int]:
         """The tables whose best key pair with a table uses this one column (a position) of it."""
         if not self.is_key[self._starts[table] + column]:

@@ -26,7 +26,7 @@ from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.prepare import Prepared, anchors
-from tagframe.retrieval.problem import Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
@@ -213,7 +213,26 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
     chances[known.positions] = known.tables()
-    return sorted(sets[chosen], key=lambda position: (-chances[position], -problem.r[position], position))
+    return sorted(with_said(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position))
+
+
+def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
+    """A set with the tables that it lacks: the only ones near it with a name that the question says in whole, or with
+    a value of it, where no table of the set has the words of that name, or the value."""
+    found, inside = [*chosen], problem.anchor.copy()
+    inside[found] = True
+    if problem.looked.any():
+        return found
+    is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
+    said = problem.fine[problem.kind == RowKind.SAID]
+    values = problem.fine[problem.kind == RowKind.TERM] > 0
+    for row in (*said, *values):
+        near = is_small | (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
+        lacking = np.flatnonzero((row == 1) & near)
+        if not row[inside].any() and len(lacking) == 1 and len(found) < MOST:
+            found += lacking.tolist()
+            inside[lacking] = True
+    return found
 
 
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
