@@ -32,7 +32,7 @@ _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase".split()
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
 _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
-    ("", *"a as d e ed en er ern ers es et in ing innen ion ions ist ista istas ists ly n o or ors os r rs s t te ten".split())
+    ("", *"a as d e ed en er ern ers es et in ing innen ion ions ist ista istas ists iza izan ly n o or ors os r rs s t te ten".split())
 )
 """Endings of words in English, German and Spanish."""
 

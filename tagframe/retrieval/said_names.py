@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.profile import TableProfile
 from tagframe.keys import evidence_share
 from tagframe.keys.column_names import GENERIC
 from tagframe.retrieval.inflection import forms
@@ -41,6 +42,35 @@ _LIKELY = 0.25
 Name = tuple[str, ...]
 
 
+class Names(NamedTuple):
+    """The names of a table and its columns, in stems.
+
+    Attributes:
+        of_table: the table's own.
+        of_columns: those of columns that are not keys, except generic ones such as "city".
+        words: all words of the table's and the columns' names.
+        attributes: the same without the names of keys.
+    """
+
+    of_table: frozenset[Name]
+    of_columns: frozenset[Name]
+    words: frozenset[str]
+    attributes: frozenset[str]
+
+    @classmethod
+    def of(cls, table: TableProfile, keys: Sequence[bool]) -> Names:
+        """The names of a table; ``keys`` says of each column whether it is a key."""
+        name = _name(table.name)
+        columns = [_name(column.name) for column in table.columns]
+        apart = [column for column, is_key in zip(columns, keys, strict=True) if not is_key]
+        return cls(
+            frozenset({name}),
+            frozenset(column for column in apart if not GENERIC.issuperset(column)),
+            frozenset(name).union(*columns),
+            frozenset(name).union(*apart),
+        )
+
+
 def said_names(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
     """For each name that the question says in whole: 1 for the tables that have it, 0.5 for those with its words.
 
@@ -53,17 +83,12 @@ def said_names(index: RetrievalIndex, question: Question, tables: Sequence[int])
         Shape (names, len(tables)): first the names of tables, then those of columns that are not keys, then the tables
         to which a role refers ("who").
     """
-    of_tables, of_columns, words, attributes = [], [], [], []
-    for table in tables:
-        named, keys = index.named[table], index.keys_of(table)
-        columns = [(_name(column.name), is_key) for column, is_key in zip(named.columns, keys, strict=True)]
-        name = _name(named.name)
-        of_tables.append({name})
-        of_columns.append({column for column, is_key in columns if not is_key and not GENERIC.issuperset(column)})
-        words.append({*name}.union(*(column for column, _ in columns)))
-        attributes.append({*name}.union(*(column for column, is_key in columns if not is_key)))
-    said = _said(question, set[str]().union(*words))
-    rows = [*_rows(of_tables, words, said), *_rows(of_columns, words, said)]
+    of_tables, of_columns, words, attributes = zip(*map(index.names_of, tables), strict=True) if tables else [()] * 4
+    # An id of a thing is not the thing.
+    rows = [
+        *_rows(of_tables, attributes, _said(question, frozenset[str]().union(*attributes))),
+        *_rows(of_columns, words, _said(question, frozenset[str]().union(*words))),
+    ]
     rows += _of_compounds(of_tables, attributes, question)
     rows += _of_roles(index, question, tables)
     return np.array(rows).reshape(-1, len(tables))
@@ -74,7 +99,7 @@ def _name(name: str) -> Name:
     return tuple(map(stem, identifier_words(name)))
 
 
-def _said(question: Question, known: set[str]) -> list[str]:
+def _said(question: Question, known: frozenset[str]) -> list[str]:
     """The question's words in order, each in the form in which names have it; "" for a stop word."""
     found, before = [], ""
     for word in question.words:
@@ -88,7 +113,7 @@ def _said(question: Question, known: set[str]) -> list[str]:
     return found
 
 
-def _rows(named: Sequence[set[Name]], words: Sequence[set[str]], said: Sequence[str]) -> Iterator[list[float]]:
+def _rows(named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], said: Sequence[str]) -> Iterator[list[float]]:
     for name in sorted({name for names in named for name in names if name and _has(said, name)}):
         yield [
             1.0 if name in names else 0.5 * held.issuperset(name) for names, held in zip(named, words, strict=True)
@@ -100,7 +125,7 @@ def _has(said: Sequence[str], name: Name) -> bool:
     return any(tuple(said[at : at + len(name)]) == name for at, word in enumerate(said) if word == name[0])
 
 
-def _of_compounds(named: Sequence[set[Name]], words: Sequence[set[str]], question: Question) -> Iterator[list[float]]:
+def _of_compounds(named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question) -> Iterator[list[float]]:
     """Tables whose name is the last part of a compound, if the compound itself is at most the name of a key."""
     heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
     for word in question.words:

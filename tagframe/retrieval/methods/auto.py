@@ -223,12 +223,13 @@ def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     inside[found] = True
     if problem.looked.any():
         return found
+    # In a large corpus a word is too often a value by chance.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
-    said = problem.fine[problem.kind == RowKind.SAID]
-    values = problem.fine[problem.kind == RowKind.TERM] > 0
-    for row in (*said, *values):
-        near = is_small | (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
-        lacking = np.flatnonzero((row == 1) & near)
+    said = [*problem.fine[problem.kind == RowKind.SAID]]
+    said += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
+    for row in said:
+        linked = (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
+        lacking = np.flatnonzero((row == 1) & (linked | is_small))
         if not row[inside].any() and len(lacking) == 1 and len(found) < MOST:
             found += lacking.tolist()
             inside[lacking] = True
