@@ -16,7 +16,8 @@ import numpy as np
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import evidence_share
-from tagframe.keys.column_names import GENERIC
+from tagframe.keys.column_names import GENERIC, STRONG_KEY_WORDS
+from tagframe.keys.column_names import words as words_of
 from tagframe.retrieval.inflection import forms
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
@@ -81,7 +82,7 @@ def said_names(index: RetrievalIndex, question: Question, tables: Sequence[int])
 
     Returns:
         Shape (names, len(tables)): first the names of tables, then those of columns that are not keys, then the tables
-        to which a role refers ("who").
+        to which a role refers ("who"); 0 everywhere if it is unknown to which table a role refers.
     """
     of_tables, of_columns, words, attributes = zip(*map(index.names_of, tables), strict=True) if tables else [()] * 4
     # An id of a thing is not the thing.
@@ -113,11 +114,11 @@ def _said(question: Question, known: frozenset[str]) -> list[str]:
     return found
 
 
-def _rows(named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], said: Sequence[str]) -> Iterator[list[float]]:
+def _rows(
+    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], said: Sequence[str]
+) -> Iterator[list[float]]:
     for name in sorted({name for names in named for name in names if name and _has(said, name)}):
-        yield [
-            1.0 if name in names else 0.5 * held.issuperset(name) for names, held in zip(named, words, strict=True)
-        ]
+        yield [1.0 if name in names else 0.5 * held.issuperset(name) for names, held in zip(named, words, strict=True)]
 
 
 def _has(said: Sequence[str], name: Name) -> bool:
@@ -125,7 +126,9 @@ def _has(said: Sequence[str], name: Name) -> bool:
     return any(tuple(said[at : at + len(name)]) == name for at, word in enumerate(said) if word == name[0])
 
 
-def _of_compounds(named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question) -> Iterator[list[float]]:
+def _of_compounds(
+    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question
+) -> Iterator[list[float]]:
     """Tables whose name is the last part of a compound, if the compound itself is at most the name of a key."""
     heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
     for word in question.words:
@@ -145,14 +148,20 @@ def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) 
     asked = [word.text.lower() for word in question.words]
     if _WHO.isdisjoint(asked):
         return
+    said = _content(asked)
     position = {index.tables[table].id: at for at, table in enumerate(tables)}
-    meant = {
-        position[key.right_table]
-        for key in index.links.keys(tables)
-        if evidence_share(key.score) >= _LIKELY and says_role(_content(asked), key)
-    }
+    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _LIKELY]
+    meant = {position[key.right_table] for key in keys if says_role(said, key.left_columns, key.tables)}
     for at in sorted(meant):
         yield [float(at == other) for other in range(len(tables))]
+    ids = ((index.tables[table].id, column.name) for table in tables for column in index.tables[table].columns)
+    known = {(key.left_table, name) for key in keys for name in key.left_columns}
+    if not meant and any(
+        STRONG_KEY_WORDS.intersection(words_of(name)) and says_role(said, [name], [table])
+        for table, name in ids
+        if (table, name) not in known
+    ):
+        yield [0.0] * len(tables)
 
 
 def _content(words: Iterable[str]) -> list[str]:
