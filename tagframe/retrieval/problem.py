@@ -43,7 +43,8 @@ class RowKind(IntEnum):
     MEASURE = 7
     """A measure that the question asks for ("total revenue"), against numeric columns that are not keys."""
     SAID = 8
-    """A name that the question says in whole, against the tables that have it (:mod:`tagframe.retrieval.said_names`)."""
+    """A name that the question says in whole, against the tables that have it (:mod:`tagframe.retrieval.said_names`);
+    no feature of sets, but k="auto" adds tables by it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
     (
         "",
-        *"a as d e ed en er ern ers es et in ing innen ion ions ist ista istas ists iza izan ly n o or ors os r rs s t te ten".split(),
+        *"a as d e ed en er ern ers es et in ing innen ion ions ly n o or ors os r rs s t te ten".split(),
     )
 )
 """Endings of words in English, German and Spanish."""
