@@ -35,6 +35,7 @@ _INFLECTED = frozenset(
     (
         "",
         *"a as d e ed en er ern ers es et in ing innen ion ions ly n o or ors os r rs s t te ten".split(),
+        *"ist ista istas ists iza izan".split(),
     )
 )
 """Endings of words in English, German and Spanish."""
