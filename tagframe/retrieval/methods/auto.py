@@ -53,8 +53,8 @@ UNFIT = 0.25
 """If the corpus has the answer with a lower probability, the note says that nothing fits."""
 
 SAID = 0.5
-"""The least probability of a table of the set that alone has a name of the question: half of those that are added for
-that are needed in Spider's and BIRD's databases."""
+"""The least probability of a table of the set that alone has a name of the question, so that a merge does not leave it
+out. It is chosen, not fitted: of 26 tables that are added to 2,300 sets of Spider and BIRD, the gold SQL needs 4."""
 
 UNKNOWN = 0.8
 """The highest confidence if a question asks who stands behind an id, and no table is known to have it."""
