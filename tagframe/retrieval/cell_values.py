@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.retrieval.inflection import SHORTEST, forms
+from tagframe.retrieval.inflection import SHORTEST, accented, forms
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, words_in
@@ -151,8 +151,7 @@ class ValueIndex:
         for position, (word, is_stop) in enumerate(zip(words, stops, strict=True)):
             if is_stop or taken[position] or len(word) < SHORTEST or not word.isalpha():
                 continue
-            others = forms(word)
-            keys = hash_texts(others) if others else np.zeros(0, dtype=np.uint64)
+            others, keys = _other_forms(word)
             first = np.searchsorted(self._hashes, keys, side="left")
             last = np.searchsorted(self._hashes, keys, side="right")
             known = np.flatnonzero(last > first).tolist()
@@ -233,6 +232,13 @@ def _may_be_value(words: Sequence[str], stops: Sequence[bool]) -> bool:
     if all(stops) or (stops[0] and stops[-1] and len(words) < 4):
         return False
     return not (len(words) == 1 and words[0].isdigit() and int(words[0]) < _SMALLEST_NUMBER)
+
+
+@lru_cache(maxsize=4096)
+def _other_forms(word: str) -> tuple[tuple[str, ...], npt.NDArray[np.uint64]]:
+    """The other forms of a word, likely ones first, and the hash of each."""
+    found = accented(word) + forms(word)
+    return found, hash_texts(found) if found else np.zeros(0, dtype=np.uint64)
 
 
 def rarity_of(tables: int) -> float:

@@ -43,6 +43,7 @@ from tagframe.retrieval.omega import CodeOmega, Omega, TextOmega
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import MEANT, Question
+from tagframe.retrieval.said_names import Names
 from tagframe.retrieval.segment import WordsApart
 from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
@@ -405,6 +406,18 @@ class RetrievalIndex:
             [(position, column.name) in keys for position, table in enumerate(self.tables) for column in table.columns],
             dtype=bool,
         )
+
+    def names_of(self, table: int) -> Names:
+        """The names of a table and its columns."""
+        known = self._names.get(table)
+        if known is None:
+            keys = self.is_key[self._starts[table] : self._starts[table + 1]].tolist()
+            known = self._names[table] = Names.of(self.named[table], keys)
+        return known
+
+    @once
+    def _names(self) -> dict[int, Names]:
+        return {}
 
     def joined_on(self, table: int, column: int) -> list[int]:
         """The tables whose best key pair with a table uses this one column (a position) of it."""

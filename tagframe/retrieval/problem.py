@@ -42,6 +42,9 @@ class RowKind(IntEnum):
     """A word of the question that is not a name and that no column name explains, against the tables that hold it."""
     MEASURE = 7
     """A measure that the question asks for ("total revenue"), against numeric columns that are not keys."""
+    SAID = 8
+    """A name that the question says in whole, against the tables that have it (:mod:`tagframe.retrieval.said_names`);
+    no feature of sets, but k="auto" adds tables by it."""
 
 
 @dataclass(frozen=True, eq=False)

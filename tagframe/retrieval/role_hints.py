@@ -32,7 +32,11 @@ _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sen
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
 _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
-    ("", *"a as d e ed en er ern ers es et in ing innen ion ions ly n o or ors os r rs s t te ten".split())
+    (
+        "",
+        *"a as d e ed en er ern ers es et in ing innen ion ions ly n o or ors os r rs s t te ten".split(),
+        *"ist ista istas ists iza izan".split(),
+    )
 )
 """Endings of words in English, German and Spanish."""
 
@@ -209,6 +213,18 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     """
     used = _used(words)
     return {key for things, roles in _groups(keys) for key in _named(roles, used, things)}
+
+
+def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str]) -> bool:
+    """Whether a word is a form of the role in a referencing column, which is no word of the tables' names.
+
+    >>> says_role(["avala"], ["avalista_id"], ["b.prestamos", "b.personas"])
+    True
+    """
+    things = {word for table in tables for word in words_of(table.partition(".")[2])}
+    role = {word for column in columns for word in words_of(column)} - _NO_ROLE - things
+    said = [_plain(word) for word in words]
+    return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in said for word in role)
 
 
 def _used(words: Iterable[str]) -> set[str]:

@@ -17,6 +17,7 @@ from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import MEANT, Question
+from tagframe.retrieval.said_names import said_names
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -267,7 +268,11 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     for row, word in zip(measured, question.measures, strict=False):  # none without an embedder
         if word.lower() in MEANT:
             np.minimum(_SELDOM_NAMED * row, 1.0, out=row)
-    more = {RowKind.TERM: held_terms(index, evidence.values, tables), RowKind.MEASURE: measured}
+    more = {
+        RowKind.TERM: held_terms(index, evidence.values, tables),
+        RowKind.MEASURE: measured,
+        RowKind.SAID: said_names(index, question, tables),
+    }
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
         "kind": np.concatenate([evidence.kind, *(np.full(len(rows), int(kind)) for kind, rows in more.items())]),

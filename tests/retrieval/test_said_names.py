@@ -1,0 +1,125 @@
+"""Names that a question says in whole: the set of k="auto" has their tables, or its confidence is below 0.9."""
+
+from itertools import cycle, islice
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.retrieval.inflection import accented, forms
+
+
+def column(values, count):
+    return [*islice(cycle(values), count)]
+
+
+def tables(**columns):
+    return {f"a.{name}": pd.DataFrame(of) for name, of in columns.items()}
+
+
+IDS = range(1, 41)
+NAMES = [
+    f"{first} {last}"
+    for first in "Ann Bea Carl Dora Emil".split()
+    for last in "Abel Bauer Costa Engel Haas Jung Klein Senn".split()
+]
+SHOP = tables(
+    users={"user_id": IDS, "name": NAMES},
+    orders={"order_id": range(90), "buyer_id": column(IDS, 90), "seller_id": column(reversed(IDS), 90)},
+)
+VERSAND = tables(
+    Adressen={"AdressNr": IDS, "Straße": [f"Weg {n}" for n in IDS], "Ort": column(["Bonn", "Ulm", "Jena"], 40)},
+    Bestellungen={
+        "BestellNr": range(90),
+        "Lieferadresse": column(IDS, 90),
+        "Rechnungsadresse": column(reversed(IDS), 90),
+    },
+)
+BANCO = tables(
+    personas={"persona_id": IDS, "nombre": NAMES},
+    prestamos={"prestamo_id": range(90), "prestatario_id": column(IDS, 90), "avalista_id": column(reversed(IDS), 90)},
+)
+KLINIK = tables(
+    Aerzte={"ArztNr": range(201, 241), "Nachname": NAMES},
+    Patienten={"PatNr": range(901, 941), "Name": NAMES[::-1]},
+    Behandlungen={"BehNr": range(90), "Patient": column(range(901, 941), 90), "Arzt": column(range(201, 241), 90)},
+)
+CLINICA = tables(
+    Especialidades={"especialidad_id": range(1, 5), "nombre": ["Cardiología", "Pediatría", "Neurología", "Urología"]},
+    Medicos={"medico_id": range(101, 141), "apellido": NAMES, "especialidad_id": column(range(1, 5), 40)},
+    Pacientes={"paciente_id": range(301, 341), "nombre": NAMES[::-1]},
+    Citas={"cita_id": range(90), "paciente_id": column(range(301, 341), 90), "medico_id": column(range(101, 141), 90)},
+)
+WERK = tables(
+    Lager={"LagerNr": range(41, 53), "Standort": [f"Halle {n}" for n in range(12)]},
+    Artikel={"ArtikelNr": [f"A-{n}" for n in IDS], "Bezeichnung": [f"Teil {n}" for n in IDS]},
+    Lieferungen={
+        "LieferNr": range(90),
+        "ArtikelNr": column([f"A-{n}" for n in IDS], 90),
+        "Ziellager": column(range(41, 53), 90),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "question", "needed"),
+    [
+        (SHOP, "names of the users of each order", "users orders"),
+        (VERSAND, "An welchen Ort wird jede Bestellung geliefert?", "Adressen Bestellungen"),
+        (VERSAND, "Straße der Rechnungsadresse jeder Bestellung", "Adressen Bestellungen"),
+        (BANCO, "¿Quién avala cada préstamo?", "personas prestamos"),
+        (KLINIK, "Welcher Arzt behandelte welchen Patienten?", "Aerzte Patienten Behandlungen"),
+        (
+            CLINICA,
+            "¿Qué pacientes tuvieron citas con médicos de cardiología?",
+            "Especialidades Medicos Pacientes Citas",
+        ),
+        (
+            CLINICA,
+            "¿Qué pacientes tuvieron citas con medicos de cardiologia?",
+            "Especialidades Medicos Pacientes Citas",
+        ),
+        (WERK, "Bezeichnungen der gelieferten Artikel", "Artikel Lieferungen"),
+        (WERK, "Standort des Ziellagers jeder Lieferung", "Lager Lieferungen"),
+    ],
+)
+def test_all_tables_whose_names_are_said_are_in_the_set(data, question, needed):
+    found = tf.open_corpus(data).retrieve_tables(question)
+    assert {f"a.{name}" for name in needed.split()} <= set(found.ids)
+    assert all(hit.probability >= 0.01 for hit in found.tables)
+
+
+def test_who_stands_behind_an_id_without_a_key_is_not_sure():
+    data = tables(
+        asignaturas={"asignatura": [f"A{n}" for n in IDS], "tutor_id": range(7001, 7041)}, aulas={"aula": IDS}
+    )
+    found = tf.open_corpus(data).retrieve_tables("¿Quién tutoriza cada asignatura?")
+    assert "a.asignaturas" in found.ids
+    assert found.confidence <= 0.8
+
+
+def test_a_name_that_the_set_has_in_other_words_adds_no_table():
+    data = tables(
+        books={"isbn": [f"978{n}" for n in IDS], "order_number": IDS, "title": [f"Tale {n}" for n in IDS]},
+        orders={"order": IDS, "isbn": [f"978{n}" for n in IDS]},
+    )
+    assert tf.open_corpus(data).retrieve_tables("titles of books in alphabetical order").ids == ["a.books"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [("geliefert", "lieferung"), ("gelieferten", "lieferungen"), ("arzt", "aerzte"), ("aerzte", "arzte")],
+)
+def test_forms_of_german_words(asked, written):
+    assert written in forms(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"), [("cardiologia", "cardiología"), ("Migraene", "migräne"), ("nino", "niño")]
+)
+def test_a_word_without_accents_may_be_written_with_one(asked, written):
+    assert written in accented(asked)
+
+
+def test_a_word_with_accents_gets_no_others():
+    assert accented("médico") == ()
