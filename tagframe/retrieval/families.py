@@ -126,7 +126,7 @@ def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
 def _is_written(name: str, question: str) -> bool:
     """Whether a question has the whole name of a folder or file: ``2024-Q2``. A short one must be in capitals: IT, HR.
 
-    >>> _is_written("2024-Q2", "orders of 2024-q2"), _is_written("it", "does it work?"), _is_written("it", "staff of IT")
+    >>> _is_written("2024-Q2", "orders of 2024-q2"), _is_written("it", "is it?"), _is_written("it", "staff of IT")
     (True, False, True)
     """
     text, sought = (question, name.upper()) if len(name) < _YEAR else (question.casefold(), name.casefold())
