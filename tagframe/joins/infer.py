@@ -194,7 +194,8 @@ def _seen(
     single, proposed = _inferred(corpus, profiles, around, similarity)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
-        single = single_keys(_one_schema([*profiles, *around]), similarity=similarity, contains=contains_in(corpus))
+        known = facts_of(corpus).with_hidden([*profiles, *around])
+        single = single_keys(_one_schema(known), similarity=similarity, contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
@@ -234,7 +235,7 @@ def _inferred(
     """Pairs of single columns, and composite pairs proposed by names, with the surrounding tables."""
     databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(members), similarity=similarity), []
+        return single_keys(_one_schema(facts_of(corpus).with_hidden(members)), similarity=similarity), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}

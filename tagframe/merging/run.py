@@ -162,6 +162,11 @@ def run_plan(
         asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
     if how != "inner" and on_loss != "allow":
         advice.say_unmatched(_unmatched(asked, frame, report))
+    elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
+        # Losing rows is allowed; a wrong guess of the key is something else.
+        counted = zip(plan.steps, report.steps, strict=True)
+        alone = [step for step, one in counted if one.rows_in and not one.matched]
+        advice.say_unmatched([step for step in alone if step.key.evidence.origin == "inferred"])
     unprompted = unprompted_names(plan, names)
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})

@@ -18,6 +18,7 @@ from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
 from tagframe.keys.matching import Positions, hashable
+from tagframe.merging.agreement import columns_there
 from tagframe.merging.stacking import spelt, stacked
 
 
@@ -29,6 +30,7 @@ class PlanRows:
 
     def __init__(self, corpus: Corpus, plan: JoinPlan) -> None:
         self._corpus = corpus
+        self._plan = plan
         self._sources = plan.by_id
         self._numbers: dict[str, RowNumbers] = {}
 
@@ -53,9 +55,14 @@ class PlanRows:
         return self._all(source, columns)
 
     def copies(self, table: str, keys: Sequence[str]) -> int:
-        """The number of rows that are exact copies of others, if no key would repeat without them; else 0."""
+        """The number of rows that are exact copies of others, if no key would repeat without them; else 0.
+
+        Also 0 if some columns of the table are not there any more, so that nobody knows.
+        """
         source = self._sources[table]
         if source.aggregates or source.distinct:
+            return 0
+        if not {(table, column) for column in source.columns} <= columns_there(self._plan, self._corpus):
             return 0
         frame = self._all(source, source.columns)
         copied = is_copy(frame)

@@ -144,3 +144,12 @@ def test_right_over_three_tables_is_as_in_pandas():
     assert sorted(found["land"]) == sorted(expected["land"])
     assert sorted(found["Ort"]) == sorted(expected["Ort"])
     assert found["oid"].isna().sum() == expected["oid"].isna().sum()
+
+
+def test_copies_are_not_counted_where_a_plan_reads_fewer_columns_than_it_has():
+    frames = {"Orders": ORDERS, "Kunden": COPIED}
+    plan = tf.join_plan(frames, on=ON)
+    fewer = {"Orders": ORDERS, "Kunden": COPIED[["KdNr"]]}
+    with pytest.raises(FanOut) as error:
+        tf.merge(fewer, plan=plan, columns=["Orders.oid"], on_loss="allow")
+    assert "distinct=True counts copies" not in str(error.value)
