@@ -22,7 +22,7 @@ MOST_CELLS = 3_000_000
 """The largest number of cells of hidden columns that are read of a table; larger tables are joined by names."""
 
 WithHidden = Callable[[Sequence[TableProfile]], tuple[TableProfile, ...]]
-"""From tables to the same with the profiles of hidden columns that tables join on; never to be written down or shown."""
+"""From tables to the same with the values of hidden columns; never to be written down or shown."""
 
 
 def reader_of(origins: Mapping[str, Origin]) -> WithHidden:

@@ -20,6 +20,7 @@ from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.joins.withholding import told_by
+from tagframe.keys.matching import is_copy
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
@@ -27,7 +28,7 @@ from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
-from tagframe.merging.table_rows import PlanRows, is_copy
+from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Asked, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str

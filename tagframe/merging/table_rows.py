@@ -17,7 +17,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.keys.matching import Positions, hashable
+from tagframe.keys.matching import Positions, copies_in, is_copy
 from tagframe.merging.agreement import columns_there
 from tagframe.merging.stacking import spelt, stacked
 
@@ -64,10 +64,7 @@ class PlanRows:
             return 0
         if not {(table, column) for column in source.columns} <= columns_there(self._plan, self._corpus):
             return 0
-        frame = self._all(source, source.columns)
-        copied = is_copy(frame)
-        others = frame.loc[~copied, list(keys)].dropna()
-        return 0 if is_copy(others).any() else int(copied.sum())
+        return copies_in(self._all(source, source.columns), keys)
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
         """The rows with these numbers (ascending, no duplicates); None if they cannot be picked."""
@@ -105,11 +102,6 @@ class PlanRows:
         }
         frame = groups.size().index.to_frame(index=False).astype({key: rows[key].dtype for key in source.keys})
         return frame.assign(**{column: series.array for column, series in found.items()})[list(columns)]
-
-
-def is_copy(frame: pd.DataFrame) -> pd.Series:
-    """For each row, whether a row before it has the same cells."""
-    return frame.apply(hashable).duplicated() if frame.shape[1] else pd.Series(False, index=frame.index)
 
 
 def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Series:

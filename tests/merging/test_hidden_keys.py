@@ -211,7 +211,9 @@ def test_a_hidden_key_with_an_unlike_name_is_found(tmp_path, source, reopened):
     for column in ("tickets.payee", "firms.vat"):
         corpus.hide(column, joinable=False)
     assert not any("payee" in key.left or "vat" in key.right for key in tf.infer_keys(corpus))
-    assert all(one.sketch is one.minimum is None for id in corpus.ids for one in corpus.profile(id).columns if one.hidden)
+    assert all(
+        one.sketch is one.minimum is None for id in corpus.ids for one in corpus.profile(id).columns if one.hidden
+    )
 
 
 def test_a_frame_that_is_brought_along_tests_no_hidden_values():
