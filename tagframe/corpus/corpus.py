@@ -19,6 +19,7 @@ from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.descriptions import Described, descriptions_in, facts_said
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
+from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
@@ -102,6 +103,7 @@ class Corpus(Shown):
         self._vectors = VectorStore() if vectors is None else vectors
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
+        self._facts.reads(reader_of(self._origins))
         self._whole: Future[Corpus] | None = None
         self._under: Corpus | None = None
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
@@ -336,6 +338,7 @@ class Corpus(Shown):
                 "open the source again with tagframe.open_corpus"
             )
         self.__dict__.update(state)
+        self._facts.reads(reader_of(self._origins))
 
     def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
         """The origins of the tables; frames are in memory only, and leave out their hidden columns."""

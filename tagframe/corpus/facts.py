@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.hidden_values import WithHidden
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
@@ -33,6 +34,15 @@ class FactStore:
         self._whole = whole
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         self._lock = threading.Lock()
+        self._with_hidden: WithHidden | None = None
+
+    def reads(self, with_hidden: WithHidden) -> None:
+        """Take the reader of hidden columns of the corpus that this store is made for; subsets have the same one."""
+        self._with_hidden = self._with_hidden or with_hidden
+
+    def with_hidden(self, tables: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
+        """The tables with their hidden columns' values, to infer keys from: never to be written down or shown."""
+        return tuple(tables) if self._with_hidden is None else self._with_hidden(tables)
 
     @staticmethod
     def state(tables: Iterable[TableProfile], *more: str) -> str:
@@ -137,7 +147,7 @@ class FactStore:
             self._known[kind, name] = state, value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}
+        return {**self.__dict__, "_lock": None, "_with_hidden": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())

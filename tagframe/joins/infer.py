@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.profiler import profile_table
@@ -16,7 +18,7 @@ from tagframe.corpus.references import without_role
 from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.engines.frame_engine import frame_chunk
-from tagframe.errors import NotConnected
+from tagframe.errors import CorpusError, NotConnected
 from tagframe.joins.components import Components
 from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
@@ -28,6 +30,7 @@ from tagframe.keys.containment import integer_run
 from tagframe.keys.database_keys import code_of_keys, database_keys
 from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
 from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.matching import copies_in
 from tagframe.keys.places import places_of
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
@@ -119,6 +122,7 @@ def plan_tables(
                 stack_unions=stack_unions,
                 doubtful=doubtful,
                 min_chance=min_chance,
+                copies=partial(_copies, corpus),
             )
         except NotConnected as error:
             # The ids of stacks are not those of members, so tables in pieces are never left out here.
@@ -135,6 +139,16 @@ def plan_tables(
             return placed(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
+
+
+def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
+    """How many rows of a small table are exact copies of others, if only these repeat a column's values; else 0."""
+    small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _FEW_CELLS
+    if not small or any(one.hidden for one in table.columns):
+        return 0
+    with suppress(CorpusError):
+        return copies_in(corpus.read(table.id), [column])
+    return 0
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
@@ -179,7 +193,7 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity 
 
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
-    """The key pairs of a corpus that are more likely right than wrong, best first."""
+    """The key pairs within each database and folder of a corpus that are more likely right than wrong, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
     by_database: dict[str, list[TableProfile]] = {}
     for profile in tables:
@@ -198,7 +212,8 @@ def _seen(
     single, proposed = _inferred(corpus, profiles, around, similarity)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
-        single = single_keys(_one_schema([*profiles, *around]), similarity=similarity, contains=contains_in(corpus))
+        known = facts_of(corpus).with_hidden([*profiles, *around])
+        single = single_keys(_one_schema(known), similarity=similarity, contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
@@ -238,7 +253,7 @@ def _inferred(
     """Pairs of single columns, and composite pairs proposed by names, with the surrounding tables."""
     databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(members), similarity=similarity), []
+        return single_keys(_one_schema(facts_of(corpus).with_hidden(members)), similarity=similarity), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}

@@ -13,7 +13,7 @@ from typing import Any
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
-from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
+from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.components import Components
 from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
@@ -272,6 +272,7 @@ def _not_connected(
     profiles: Sequence[TableProfile],
     floor: float,
     roles: InRoles,
+    copies: Copies | None,
 ) -> NotConnected:
     shown = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
@@ -291,7 +292,7 @@ def _not_connected(
         names.append(replace(table, id=roles.tables[profile.id]).as_role(role) if role else table)
     by_id = {profile.id: profile for profile in profiles}
     told = [
-        ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id)]))
+        ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id, copies)]))
         for key in near
     ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, told, strict=True))
@@ -303,16 +304,25 @@ def _not_connected(
     )
 
 
-def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
-    """That the referenced column repeats values, which no key does; "" if it does not."""
+def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> str:
+    """That the referenced column repeats values, which no key does, and why; "" if it does not, or is hidden."""
     table = profiles[key.right_table]
     found = next((column for column in table.columns if column.name == key.right_columns[0]), None)
-    if found is None or not found.distinct or found.rows is None or found.nulls is None or len(key.right_columns) > 1:
+    if (
+        found is None
+        or not found.for_models
+        or not found.distinct
+        or found.rows is None
+        or found.nulls is None
+        or len(key.right_columns) > 1
+    ):
         return ""
     filled = found.rows - found.nulls
-    return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values" * (
-        found.distinct < filled
-    )
+    if found.distinct >= filled:
+        return ""
+    copied = copies(table, found.name) if copies is not None else 0
+    why = f", because {counted(copied, 'row is an exact copy of another', 'rows are exact copies of others')}"
+    return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values{why * bool(copied)}"
 
 
 def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
@@ -332,6 +342,10 @@ def _check_circles(given: Sequence[KeyPair], tables: Iterable[str]) -> None:
             raise InvalidArgument(f"a plan joins each table once, but these key pairs form a circle: {pairs}")
 
 
+Copies = Callable[[TableProfile, str], int]
+"""From a table and its column to how many rows are exact copies of others, if only these repeat the column; else 0."""
+
+
 def _chance(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidArgument(f"min_chance= must be a number from 0 to 1; got {value!r}")
@@ -349,6 +363,7 @@ def plan_joins(
     stack_unions: bool = True,
     doubtful: Collection[str] = (),
     min_chance: float = MIN_CHANCE,
+    copies: Copies | None = None,
 ) -> JoinPlan:
     """Plan how tables are joined.
 
@@ -368,6 +383,7 @@ def plan_joins(
         doubtful: ids of tables that are probably not needed. The plan starts from one of them only if others are joined
             through it.
         min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
+        copies: counts exact copies among the rows of a table, for the message if no key pairs connect the tables.
 
     Raises:
         InvalidArgument: no profiles, ``min_chance`` is not in [0, 1], or given key pairs that form a circle.
@@ -440,7 +456,7 @@ def plan_joins(
         else:
             faint = _faint_keys(profiles, parts, {*usable}, floor)
             if not faint:
-                raise _not_connected(parts, between, profiles, floor, roles)
+                raise _not_connected(parts, between, profiles, floor, roles, copies)
             usable += faint
     sources = {
         table: _plan_table(

@@ -19,6 +19,8 @@ _SAID = 0.55
 """If names fit this well, the values need no evidence of their own: it is enough that all are found."""
 _NEARLY = -1.5
 """References by name that are this likely support each other, even if each lacks a little evidence."""
+_PLAINLY = 0.75
+"""From this score on, a column's name means a table, and a name that does not is no other role of it."""
 _WHOLE = 0.95
 _MANY = 10
 """With at least this many values, a column is judged by its values although its name says nothing."""
@@ -48,7 +50,7 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     if not across:
         _prefer_referenced(candidates)  # unrelated databases name their columns alike, too
     _doubt_second_names(candidates)
-    _see_through_surrogates(candidates)
+    doubted = _see_through_surrogates(candidates)
     roles = _share_roles(candidates)
     by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -65,6 +67,8 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         _link_the_unlinked(kept)
     for group in roles:
         _level(group)
+    for candidate in doubted:
+        candidate.logit = min(candidate.logit, _AT_MOST)
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in kept:
         both = frozenset((candidate.left.key, candidate.right.key))
@@ -131,7 +135,8 @@ def _are_roles(other: Candidate, best: Candidate) -> bool:
         return True
     # Small numbers are found everywhere, so the names must be of one kind, and as many rows must be referenced.
     as_many = 2 * (mine.profile.distinct or 0) >= (theirs.profile.distinct or 0)
-    named = best.match.score < _SAID or other.match.score >= FAINT_NAME
+    is_named = best.match.score >= _SAID or names.about(theirs.spelt, best.right.owner.name) >= _PLAINLY
+    named = not is_named or other.match.score >= FAINT_NAME
     return as_many and named and (mine.name.key_word > 0) == (theirs.name.key_word > 0)
 
 
@@ -145,13 +150,17 @@ def _names_no_thing(column: Column) -> bool:
     return listed or column.name.generic or names.is_measure(column.spelt) or bool({*column.name.words} & CALENDAR)
 
 
-def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
+def _see_through_surrogates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """If a table has a surrogate key beside the key that others use, the others refer to the column with their name.
 
     That column must hold their values. It may repeat: it can be one of several columns of a key, or the key of a table
     with versions. A join that repeats rows is reported or refused, while a wrong join would stay unnoticed. If no name
     decides, either column may be meant, unless one is called a surrogate.
+
+    Returns:
+        Pairs to row numbers of versions, although another column has the name and holds some of the values.
     """
+    doubted: list[Candidate] = []
     between: dict[tuple[tuple[str, str], str], list[Candidate]] = defaultdict(list)
     known: set[tuple[str, str]] = set()
     for candidate in candidates:
@@ -166,6 +175,8 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
         named = [c for c in whole if _points_to(c)]
         counted = [c for c in group if c.right.is_counted and c not in named]
         versions = [c for c in whole if c.right.is_versioned and _may_be_the_key(c)]
+        if any(c.right.is_versioned and _points_to(c) and c not in whole for c in group):
+            doubted += counted
         wrong = counted if named or versions else [c for c in counted if _is_surrogate_of_others(c)]
         keys = named or versions or [c for c in whole if _may_be_the_key(c) and c not in wrong]
         if not keys:
@@ -181,6 +192,7 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
         best.logit = max(best.logit, *(candidate.logit for candidate in counted))
         for candidate in wrong:
             candidate.logit = min(candidate.logit, 0.0) - 2.0
+    return doubted
 
 
 def _points_to(candidate: Candidate) -> bool:

@@ -41,7 +41,7 @@ class DatabaseKeys:
         """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
         kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is None:
-            tables = sketches_at_hand(self._tables)
+            tables = self._facts.with_hidden(sketches_at_hand(self._tables))
             single = single_keys(tables)
             kept = single, composites_of(tables, single)
             plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))

@@ -162,9 +162,7 @@ def _versioned_keys(table: TableProfile, spelt: Mapping[str, str]) -> set[str]:
              or names.own(spelt[column.name], table.name) == 1.0)
     }  # fmt: skip
     # A key word or the table's own name shows it. Other numbers are attributes of the thing, with fewer values.
-    exact = [name for name in repeating if names.own(spelt[name], table.name) == 1.0]
-    named = exact or [
-        name for name in repeating if names.column_name(name).key_word or names.own(spelt[name], table.name) >= 0.75
-    ]
+    own = [name for name in repeating if names.about(spelt[name], table.name) >= 0.75]
+    named = own or [name for name in repeating if names.column_name(name).key_word]
     most = max((repeating[name] for name in named or [*repeating][:1]), default=0)
     return {name for name, distinct in repeating.items() if distinct == most}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,6 +140,17 @@ def hashable(series: pd.Series) -> pd.Series:
     if series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) != "string":
         return series.map(lambda cell: cell if cell.__hash__ is not None else str(cell))
     return series
+
+
+def is_copy(frame: pd.DataFrame) -> pd.Series:
+    """For each row, whether a row before it has the same cells."""
+    return frame.apply(hashable).duplicated() if frame.shape[1] else pd.Series(False, index=frame.index)
+
+
+def copies_in(frame: pd.DataFrame, keys: Sequence[str]) -> int:
+    """The number of rows that are exact copies of others, if no key would repeat without them; else 0."""
+    copied = is_copy(frame)
+    return 0 if is_copy(frame.loc[~copied, list(keys)].dropna()).any() else int(copied.sum())
 
 
 def _factorized(series: pd.Series) -> tuple[Positions, pd.Index]:

@@ -129,7 +129,7 @@ def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) 
         for key in database_keys(tuple(group), declared, facts).pairs
         if key.score >= ACCEPTED and key.left_table != key.right_table
     }
-    weights, tables = _weights(len(groups)), sketches_at_hand(tables)
+    weights, tables = _weights(len(groups)), facts.with_hidden(sketches_at_hand(tables))
     floor = log_odds(ACCEPTED, weights.surest)
     found = candidates_of(tables, columns_of(tables), None, floor=floor, weights=weights, across=True)
     sizes = Counter(table.database for table in tables)

@@ -164,7 +164,13 @@ def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
 
 
 def _is_no_key(column: Column) -> bool:
-    """Whether another column is its table's key, or its values repeat and its name is not that of a key."""
+    """Whether another column is its table's key, or its values repeat and its name is not that of a key.
+
+    A second key is one, too: unique, and with a key word, or the first column beside a row number.
+    """
+    is_second = column.name.key_word > 0 or (column.profile.position <= 1 and not names.is_attribute(column.spelt))
+    if column.unique == 1.0 and is_second:
+        return False
     return column.is_beside_key or (column.unique is not None and column.unique <= 0.95 and column.own < 0.55)
 
 

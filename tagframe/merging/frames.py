@@ -47,7 +47,8 @@ def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, *
     [('frames.loans.client_id', 'frames.clients.client_id')]
 
     Args:
-        *frames: one by one, or as one list or mapping from names; or a corpus.
+        *frames: one by one, or as one list or mapping from names; or a corpus, for the keys of its databases and
+            folders.
         similarity: likeness in meaning of two names, in [0, 1]; not for a corpus.
         **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Keys are found by names: if the frames
             have no names and no key is found, a warning says so.

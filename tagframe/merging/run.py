@@ -20,6 +20,7 @@ from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.joins.withholding import told_by
+from tagframe.keys.matching import is_copy
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
@@ -27,7 +28,7 @@ from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
-from tagframe.merging.table_rows import PlanRows, is_copy
+from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Asked, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str
@@ -162,6 +163,11 @@ def run_plan(
         asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
     if how != "inner" and on_loss != "allow":
         advice.say_unmatched(_unmatched(asked, frame, report))
+    elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
+        # Losing rows is allowed; a wrong guess of the key is something else.
+        counted = zip(plan.steps, report.steps, strict=True)
+        alone = [step for step, one in counted if one.rows_in and not one.matched]
+        advice.say_unmatched([step for step in alone if step.key.evidence.origin == "inferred"])
     unprompted = unprompted_names(plan, names)
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})

@@ -17,7 +17,8 @@ from tagframe.errors import InvalidArgument
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.keys.matching import Positions, hashable
+from tagframe.keys.matching import Positions, copies_in, is_copy
+from tagframe.merging.agreement import columns_there
 from tagframe.merging.stacking import spelt, stacked
 
 
@@ -29,6 +30,7 @@ class PlanRows:
 
     def __init__(self, corpus: Corpus, plan: JoinPlan) -> None:
         self._corpus = corpus
+        self._plan = plan
         self._sources = plan.by_id
         self._numbers: dict[str, RowNumbers] = {}
 
@@ -53,17 +55,16 @@ class PlanRows:
         return self._all(source, columns)
 
     def copies(self, table: str, keys: Sequence[str]) -> int:
-        """The number of rows that are exact copies of others, if no key would repeat without them; else 0."""
+        """The number of rows that are exact copies of others, if no key would repeat without them; else 0.
+
+        Also 0 if some columns of the table are not there any more, so that nobody knows.
+        """
         source = self._sources[table]
         if source.aggregates or source.distinct:
             return 0
-        here = [part.id for part in source.parts] or [source.id]
-        if any(len(self._corpus.profile(id).columns) < len(source.columns) - bool(source.parts) for id in here):
-            return 0  # the plan is of wider tables: what looks like a copy here may be none
-        frame = self._all(source, source.columns)
-        copied = is_copy(frame)
-        others = frame.loc[~copied, list(keys)].dropna()
-        return 0 if is_copy(others).any() else int(copied.sum())
+        if not {(table, column) for column in source.columns} <= columns_there(self._plan, self._corpus):
+            return 0
+        return copies_in(self._all(source, source.columns), keys)
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
         """The rows with these numbers (ascending, no duplicates); None if they cannot be picked."""
@@ -101,11 +102,6 @@ class PlanRows:
         }
         frame = groups.size().index.to_frame(index=False).astype({key: rows[key].dtype for key in source.keys})
         return frame.assign(**{column: series.array for column, series in found.items()})[list(columns)]
-
-
-def is_copy(frame: pd.DataFrame) -> pd.Series:
-    """For each row, whether a row before it has the same cells."""
-    return frame.apply(hashable).duplicated() if frame.shape[1] else pd.Series(False, index=frame.index)
 
 
 def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Series:

@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import AmbiguousJoin, AmbiguousJoinWarning, DoubtfulJoinWarning, FanOut, InvalidArgument
+from tagframe.errors import (
+    AmbiguousJoin,
+    AmbiguousJoinWarning,
+    DoubtfulJoinWarning,
+    FanOut,
+    InvalidArgument,
+    NotConnected,
+)
 from tagframe.joins.infer import keys_between
 
 D = pd.DataFrame
@@ -244,3 +251,15 @@ def test_values_that_are_hardly_met_by_accident_need_but_a_word_that_both_names_
     renamed = {"units": chips.rename(columns={"apt_book_id": "slot_id"}), "bookings": bookings}
     with pytest.warns(DoubtfulJoinWarning):
         tf.merge(renamed)
+
+
+def test_not_connected_says_that_copies_of_rows_repeat_the_referenced_column():
+    kunden = D({"KdNr": [10, 20, 30, 10, 20, 30], "Ort": ["Bern", "Ulm", "Graz"] * 2})
+    orders = D({"oid": range(4), "Menge": [10, 20, 10, 98]})
+    with pytest.raises(NotConnected, match="6 rows have 3 values, because 3 rows are exact copies of others"):
+        tf.join_plan({"Orders": orders, "Kunden": kunden})
+    corpus = tf.open_corpus({"Orders": orders, "Kunden": kunden})
+    corpus.hide("Kunden.KdNr")
+    with pytest.raises(NotConnected) as error:
+        corpus.tables.tag.retrieve_tables("orders and Ort of Kunden", k=2, method="lexical").join_plan  # noqa: B018
+    assert "repeats" not in str(error.value)

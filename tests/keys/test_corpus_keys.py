@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pandas as pd
 
 import tagframe as tf
@@ -45,3 +48,14 @@ def test_keys_between_the_databases_of_a_folder_are_shown(tmp_path):
 
 def test_a_corpus_without_keys_says_so():
     assert repr(tf.open_corpus({"a": D({"x": [1.5]})}).keys) == "no declared keys of this corpus"
+
+
+def test_keys_between_the_sources_of_a_folder_are_among_those_of_a_corpus(tmp_path):
+    (tmp_path / "one").mkdir()
+    accounts = pd.DataFrame({"account_id": [f"A{n:04d}" for n in range(50)], "company": [f"c{n}" for n in range(50)]})
+    tickets = pd.DataFrame({"ticket_id": range(100), "account_id": [f"A{n % 50:04d}" for n in range(100)]})
+    accounts.to_csv(tmp_path / "one" / "accounts.csv", index=False)
+    with closing(sqlite3.connect(tmp_path / "one" / "desk.sqlite")) as connection:
+        tickets.to_sql("tickets", connection, index=False)
+    found = tf.infer_keys(tf.open_corpus(tmp_path / "one", progress=False))
+    assert [key.left_columns + key.right_columns for key in found] == [("account_id", "account_id")]

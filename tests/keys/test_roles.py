@@ -139,3 +139,28 @@ def test_a_key_that_is_named_in_german_or_spanish_is_likely(dense, column, table
     facts = D({"nombre": [f"local {n}" for n in range(200)], column: ids * 4})
     found = tf.infer_keys({"facts": facts, table: D({key: ids, "texto": [f"t{n}" for n in range(50)]})})
     assert [(pair.left_columns, pair.right_columns) for pair in found if pair.score > 0.8] == [((column,), (key,))]
+
+
+def test_a_column_about_other_things_is_no_role_of_a_key_that_another_one_names():
+    doctors = D({"doctor_sk": range(1, 10), "employee_id": range(1, 10), "name": [*"abcdefghi"]})
+    given = {
+        "prescriptions": D({"doctor": [1, 2, 9, 4], "medication": [1, 2, 3, 4], "dose": [5, 7, 5, 8]}),
+        "doctors": doctors,
+    }
+    found = {key.left for key in tf.infer_keys(given)}
+    assert "frames.prescriptions.medication" not in found
+
+
+def test_a_second_key_is_referred_to_by_its_own_name_only():
+    kinds = D({"id": [1, 2], "PlaKindID": [1, 2], "PlaKindName": ["a", "b"]})
+    plants = D({"id": [1, 2], "PlaID": [1, 2], "PlaKindID": [1, 2]})
+    found = tf.infer_keys({"Plant_Kind": kinds, "Kind_Of_Plant": plants})
+    assert [(key.left_columns, key.right_columns) for key in found] == [(("PlaKindID",), ("PlaKindID",))]
+
+
+def test_row_numbers_of_versions_are_doubted_where_another_column_has_the_name_and_some_of_the_values():
+    lines = D({"line_id": range(40), "track_id": [n % 20 + 1 for n in range(40)]})
+    tracks = D({"id": range(1, 31), "track_id": [n % 14 + 1 for n in range(30)], "name": [*"abcde"] * 6,
+                "valid_from": [f"20{10 + n // 14}-01-01" for n in range(30)]})  # fmt: skip
+    keys = tf.infer_keys({"lines": lines, "tracks": tracks})
+    assert not any(key.right == "frames.tracks.id" for key in keys)

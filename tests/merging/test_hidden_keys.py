@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import HiddenColumn, InexactKeys, RowsLost
+from tagframe.errors import CopiedDataWarning, HiddenColumn, InexactKeys, NotConnected, RowsLost
 
 PEOPLE = pd.DataFrame({"ssn": ["zqs-00001", "zqs-00002", "zqs-00003"], "city": ["Porto", "Faro", "Lagos"]})
 ORDERS = pd.DataFrame({"nr": [1, 2, 3], "buyer": [" zqs-00001", "ZQS-00002", "zqs-9"]})
@@ -30,9 +32,6 @@ def of_csv(folder: Path) -> tf.Corpus:
 
 
 def of_sqlite(folder: Path) -> tf.Corpus:
-    import sqlite3
-    from contextlib import closing
-
     with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
         ORDERS.to_sql("orders", connection, index=False)
         PEOPLE.to_sql("people", connection, index=False)
@@ -167,3 +166,63 @@ def test_hidden_from_models_only(corpus, live):
     assert live.requests
     assert "zqs" not in prompts.casefold()
     assert "Porto" in prompts
+
+
+TICKETS = pd.DataFrame({"ticket": range(1, 13), "topic": [*"abcdef"] * 2, "payee": [f"zqs-{n % 7}" for n in range(12)]})
+FIRMS = pd.DataFrame({"id": range(1, 8), "vat": [f"zqs-{n}" for n in range(7)], "city": [*"PQRPQRP"]})
+
+
+@pytest.mark.parametrize("source", ["frames", "sqlite", "folder"])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_hidden_key_with_an_unlike_name_is_found(tmp_path, source, reopened):
+    def opened() -> tf.Corpus:
+        if source == "frames":
+            return tf.open_corpus({"tickets": TICKETS, "firms": FIRMS})
+        return tf.open_corpus(folder if source == "folder" else folder / "desk.sqlite", progress=False)
+
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    if source == "folder":
+        TICKETS.to_csv(folder / "tickets.csv", index=False)
+        FIRMS.to_csv(folder / "firms.csv", index=False)
+    elif source == "sqlite":
+        with closing(sqlite3.connect(folder / "desk.sqlite")) as connection:
+            TICKETS.to_sql("tickets", connection, index=False)
+            FIRMS.to_sql("firms", connection, index=False)
+    corpus = opened()
+    corpus.hide("tickets.payee")
+    corpus.hide("firms.vat")
+    if reopened and source != "frames":
+        corpus = opened()
+    found = corpus.tables.tag.retrieve_tables("topics of tickets and the city of the firm", k=2, method="lexical")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        frame = found.merge()
+    (step,) = found.join_plan.steps
+    assert {*step.base_columns, *step.columns} == {"payee", "vat"}
+    assert len(frame) == len(TICKETS)
+    assert not {"payee", "vat"} & {*frame.columns}
+    report = frame.tag.merge_report
+    texts = [frame.to_csv(), repr(report), repr(report.to_dict()), found._repr_html_(), repr(found.join_plan)]
+    texts += [str(one.message) for one in said if not issubclass(one.category, CopiedDataWarning)]
+    assert not any("zqs" in text.casefold() for text in texts), texts
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.parent != folder]
+    assert not any(b"zqs" in text for text in written)
+    for column in ("tickets.payee", "firms.vat"):
+        corpus.hide(column, joinable=False)
+    assert not any("payee" in key.left or "vat" in key.right for key in tf.infer_keys(corpus))
+    assert all(
+        one.sketch is one.minimum is None for id in corpus.ids for one in corpus.profile(id).columns if one.hidden
+    )
+
+
+def test_a_frame_that_is_brought_along_tests_no_hidden_values():
+    corpus = tf.open_corpus({"tickets": TICKETS, "firms": FIRMS})
+    corpus.hide("firms.vat")
+    guesses = pd.DataFrame({"guess": ["zqs-0", "zqs-1", "zqs-2", "zqs-3"], "nr": [5, 6, 7, 8]})
+    with tf.context(corpus=corpus), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = guesses.tag.retrieve_tables("city of the firm", k=1, method="lexical")
+        with pytest.raises((HiddenColumn, NotConnected)) as error:
+            found.merge()
+    assert not {"guess", "vat"} & {*str(error.value).replace(".", " ").split()}

@@ -221,6 +221,17 @@ def test_a_key_that_no_row_matches_is_said(how: str):
         tf.merge({"animals": animals, "owners": owners.iloc[:0]}, on="owner", how=how)
 
 
+def test_an_inferred_key_that_no_row_matches_is_said_where_rows_may_be_lost():
+    tags = pd.DataFrame({"tag": range(4), "wiki_post_id": pd.Series([None] * 4, dtype=object)})
+    posts = pd.DataFrame({"id": [11, 12, 13], "title": ["a", "b", "c"]})
+    with pytest.warns(DoubtfulJoinWarning, match=r"no row finds a partner on frames\.tags\.wiki_post_id = "):
+        tf.merge({"tags": tags, "posts": posts}, on_loss="allow")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tf.merge({"tags": tags, "posts": posts}, on="tags.wiki_post_id = posts.id", on_loss="allow")
+        tf.merge({"tags": tags.iloc[:0], "posts": posts}, on_loss="allow")
+
+
 def test_a_plan_remembers_whether_its_start_was_asked_for():
     plan = tf.join_plan(GAMES)
     assert plan.is_anchored
