@@ -178,7 +178,8 @@ class Corpus(Shown):
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
 
         Tables are read and merged without the column. The catalogue's data about its cells is removed, sketches too.
-        Tables still join on it by their keys; the other column of such a key is not in the result. The column cannot be
+        Tables still join on it by their keys, for which its cells are read again in memory; the other column of such a
+        key is not in the result. The column cannot be
         compared or tested. The guide "Security and privacy" says what a join can tell. The fact belongs to the data,
         wherever it is: a copy of the file, even one with small changes, is also opened without the column.
 
