@@ -166,8 +166,10 @@ def run_plan(
     elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
         # Losing rows is allowed; a wrong guess of the key is something else.
         counted = zip(plan.steps, report.steps, strict=True)
-        alone = [step for step, one in counted if one.rows_in and not one.matched]
-        advice.say_unmatched([step for step in alone if step.key.evidence.origin == "inferred"])
+        guessed = [one for one in counted if one[0].key.evidence.origin == "inferred" and one[0].score < 1]
+        advice.say_unmatched(
+            [step for step, one in guessed if one.rows_in > one.null_keys and one.unmatched_right and not one.matched]
+        )
     unprompted = unprompted_names(plan, names)
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})

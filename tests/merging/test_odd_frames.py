@@ -222,6 +222,7 @@ KEYS = st.lists(st.one_of(st.none(), st.integers(0, 8)), max_size=15)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:no row finds a partner")
 @given(KEYS, KEYS, KEYS, st.sampled_from(["inner", "left", "outer"]), st.randoms(use_true_random=False))
 def test_reports_add_up_and_the_order_of_rows_changes_nothing(facts, dims, towns, how, random):
     frames = {
