@@ -192,6 +192,15 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity 
     return [key for key in keys_between(corpus, tables, similarity=similarity).keys if key.score >= ACCEPTED]
 
 
+def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
+    """The key pairs between tables that are more likely right than wrong by what is not hidden, told keys included."""
+    profiles = [corpus.profile(table) for table in tables]
+    alike = _one_schema(profiles)
+    single = single_keys(alike)
+    found = with_told(with_composites(single, composites_of(alike, single)), profiles)
+    return [key for key in found if key.score >= ACCEPTED]
+
+
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus that are more likely right than wrong, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)

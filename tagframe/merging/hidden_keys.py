@@ -17,11 +17,11 @@ from tagframe.corpus.corpus import knowledge_of, under
 from tagframe.corpus.references import Column
 from tagframe.engines.frame_engine import FrameEngine
 from tagframe.errors import HiddenColumn
-from tagframe.joins.infer import accepted_keys
+from tagframe.joins.infer import keys_without_hidden_cells
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, PlanTable, known_by
 from tagframe.keys.column_names import is_measure
-from tagframe.keys.inference import ACCEPTED, was_only_run
+from tagframe.keys.inference import was_only_run
 
 
 def as_hidden_now(plan: JoinPlan, corpus: Corpus, *, for_models: bool = False) -> JoinPlan:
@@ -152,12 +152,12 @@ def _is_brought(end: Column, secret: Column, sources: dict[str, PlanTable], corp
 
 
 def _is_key(step: JoinStep, pair: str, sources: dict[str, PlanTable], corpus: Corpus) -> bool:
-    """Whether two columns are a pair of a key that is declared, given by a person, or accepted by inference."""
-    if step.key.evidence.origin != "given" and step.score >= ACCEPTED:
+    """Whether two columns are a pair of a key that is declared, given by a person, or found in what is not hidden."""
+    if step.key.evidence.origin == "declared":
         return True
     tables = [*_ids(step.base, sources), *_ids(step.table, sources)]
     names = {id: sources[end].table for end in (step.base, step.table) for id in _ids(end, sources)}
-    for key in accepted_keys(corpus, tables):
+    for key in keys_without_hidden_cells(corpus, tables):
         if was_only_run(key) or not key.tables <= names.keys():
             continue
         ends = names[key.left_table], names[key.right_table]

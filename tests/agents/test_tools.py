@@ -273,8 +273,7 @@ def test_what_is_hidden_from_models_is_hidden_from_an_agent():
             ("merge_tables", {"tables": ["people"], "where": {"ssn": "ZQS-00003"}}),
             ("merge_tables", {"tables": ["people"], "where": "ssn > 'ZQS-00003'"}),
             ("profile_column", {"table": "people", "column": "ssn"}),
-            # The items can be read, and are no key: which of their rows match would tell.
-            ("plan_joins", {**asked, "on": ["orders.item = people.ssn"]}),
+            ("plan_joins", asked),  # the buyers can be read: which of their rows match would tell
             ("merge_tables", {**asked, "columns": ["nr", "town"]}),
         ):
             with pytest.raises((HiddenColumn, InvalidArgument)):
