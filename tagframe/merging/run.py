@@ -167,9 +167,7 @@ def run_plan(
         # Losing rows is allowed; a wrong guess of the key is something else.
         counted = zip(plan.steps, report.steps, strict=True)
         guessed = [one for one in counted if one[0].key.evidence.origin == "inferred" and one[0].score < 1]
-        advice.say_unmatched(
-            [step for step, one in guessed if one.rows_in > one.null_keys and one.unmatched_right and not one.matched]
-        )
+        advice.say_unmatched([step for step, one in guessed if one.rows_in and one.unmatched_right and not one.matched])
     unprompted = unprompted_names(plan, names)
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})

@@ -184,6 +184,7 @@ def test_what_is_misspelt_or_has_two_meanings_is_said():
         merged(BANK, columns="name")
 
 
+@pytest.mark.filterwarnings("ignore:no row finds a partner")
 def test_empty_and_all_null_frames_give_no_rows():
     empty = CLIENTS.head(0)
     frame, report = run(
@@ -299,6 +300,7 @@ def column(values: list[int | None], kind: str) -> pd.Series:
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 @settings(deadline=None, max_examples=150)
 @given(KEYS, KEYS, KINDS, KINDS, st.sampled_from(["inner", "left", "outer"]))
+@pytest.mark.filterwarnings("ignore:no row finds a partner")
 def test_rows_are_those_of_pandas_without_its_null_matches(mine, theirs, kind, other_kind, how):
     left = pd.DataFrame({"k": column(mine, kind), "x": np.arange(len(mine))})
     right = pd.DataFrame({"k": column(theirs, other_kind), "y": np.arange(len(theirs))})

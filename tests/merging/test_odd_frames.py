@@ -149,6 +149,7 @@ def test_nan_is_no_key_and_is_counted():
 
 
 @pytest.mark.parametrize("null", [None, np.nan, pd.NaT, pd.NA, ""])
+@pytest.mark.filterwarnings("ignore:no row finds a partner")
 def test_keys_that_are_all_null_match_nothing(null):
     frames = bank([null] * 40, [null] * 120)
     plan = join_plan(bank(NUMBERS, TAKEN))
