@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pandas as pd
 
 from tagframe.engines import file_limits as limits
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files import FileEngine, comment_of, from_arrow
+from tagframe.engines.files import FileEngine, arrow_shape, from_arrow
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.errors import TagframeError, UnreadableTable
 
@@ -35,13 +34,8 @@ class FeatherEngine(FileEngine):
         with self._file() as file:
             self._check()
             fields = list(file.schema)
-            names = [field.name for field in fields]
-            limits.check_columns(self.path, len(names))
-            twice = sorted(name for name, count in Counter(names).items() if count > 1)
-            if twice:
-                raise UnreadableTable(f"{self.path} has more than one column called {', '.join(map(repr, twice))}")
-            types = tuple(str(field.type) for field in fields)
-            return [TableShape(self.path.stem, tuple(names), types, column_comments=tuple(map(comment_of, fields)))]
+            limits.check_columns(self.path, len(fields))
+            return [arrow_shape(self.path, fields)]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""

@@ -319,20 +319,19 @@ class CSVEngine(FileEngine):
         if encoding.lower().startswith(("utf-16", "utf-32")):
             return True
         wanted = re.compile(b"|".join((_MAY_BE_WRITTEN, _QUOTED_COMMA if delimiter == "," else _COMMA)))
+        return self._has(wanted, 64)
+
+    def _may_be_padded(self) -> bool:
+        """Whether any cell may start with a zero: this check of the bytes saves most files a second pass."""
+        return self._has(_MAYBE_PADDED, 4)
+
+    def _has(self, wanted: re.Pattern[bytes], longest: int) -> bool:
+        """Whether the bytes match, also across blocks; ``longest`` is the length that a match may have."""
         tail = b""
         for block in blocks(self.path):
             if wanted.search(tail + block):
                 return True
-            tail = block[-64:]
-        return False
-
-    def _may_be_padded(self) -> bool:
-        """Whether any cell may start with a zero: this check of the bytes saves most files a second pass."""
-        tail = b""
-        for block in blocks(self.path):
-            if _MAYBE_PADDED.search(tail + block):
-                return True
-            tail = block[-4:]
+            tail = block[-longest:]
         return False
 
 
@@ -516,6 +515,20 @@ def comment_of(field: Any) -> str:
     return next((noted[key].decode("utf-8", "replace") for key in _COMMENTS if key in noted), "")
 
 
+def arrow_shape(path: Path, fields: Sequence[Any]) -> TableShape:
+    """The shape of a file's table from its fields in Arrow.
+
+    Raises:
+        UnreadableTable: two columns have one name.
+    """
+    names = [field.name for field in fields]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise UnreadableTable(f"{path} has more than one column called {', '.join(map(repr, twice))}")
+    types = tuple(str(field.type) for field in fields)
+    return TableShape(path.stem, tuple(names), types, column_comments=tuple(map(comment_of, fields)))
+
+
 _COMMENTS = (b"comment", b"doc", b"description")
 
 
@@ -545,12 +558,7 @@ class ParquetEngine(FileEngine):
                     "alike. Leave out columns of one value, or have DuckDB read it: open_corpus(…, engine='duckdb')"
                 )
             fields = [field for field in file.schema_arrow if not _INDEX_LEVEL.match(field.name)]
-            names = [field.name for field in fields]
-            twice = sorted(name for name, count in Counter(names).items() if count > 1)
-            if twice:
-                raise UnreadableTable(f"{self.path} has more than one column called {', '.join(map(repr, twice))}")
-            types = tuple(str(field.type) for field in fields)
-            return [TableShape(self.path.stem, tuple(names), types, column_comments=tuple(map(comment_of, fields)))]
+            return [arrow_shape(self.path, fields)]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""

@@ -21,8 +21,6 @@ _SHORTEST = 3
 """An abbreviation has at least this many letters."""
 _HABIT = 3
 """A habit shows itself at least this often."""
-_PLAINLY = 0.8
-"""From this score on, a column names a table without further reading."""
 _REDIRECTS = frozenset("new old target merged".split())
 """Words before the key word of a column that refers to the table in its own table's name: ``new_id``."""
 _SAME_RECORD = frozenset("meta metadata extension ext extra".split())

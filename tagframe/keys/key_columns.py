@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -114,13 +115,15 @@ def unjoined_columns(table: TableProfile) -> list[str]:
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
     """All columns that can take part in keys: not those of bytes, and those that nothing joins on."""
     found = []
-    habits: dict[str, tuple[Conventions, dict[int, int]]] = {}
-    for database in dict.fromkeys(table.database for table in tables):
-        members = [table for table in tables if table.database == database]
-        habits[database] = Conventions(members), {id(table): position for position, table in enumerate(members)}
-    for position, table in enumerate(tables):
-        conventions, at = habits[table.database]
-        spellings = conventions.spelt(at[id(table)])
+    members: dict[str, list[TableProfile]] = defaultdict(list)
+    places = []
+    for table in tables:
+        places.append(len(members[table.database]))
+        members[table.database].append(table)
+    habits = {database: Conventions(group) for database, group in members.items()}
+    for position, (table, place) in enumerate(zip(tables, places, strict=True)):
+        conventions = habits[table.database]
+        spellings = conventions.spelt(place)
         versioned = _versioned_keys(table, spellings)
         for profile in table.columns:
             if profile.family == "blob" or profile.unjoined:
@@ -128,7 +131,7 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
             spelt = spellings[profile.name]
             unique = _uniqueness(profile)
             name = names.column_name(spelt)
-            own = conventions.own(at[id(table)], profile.name)
+            own = conventions.own(place, profile.name)
             if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
                 own = max(own, 0.75)  # only the column that numbers the rows says what they are
             is_versioned = profile.name in versioned

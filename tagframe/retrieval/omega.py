@@ -20,7 +20,19 @@ Encode = Callable[[Sequence[str]], Floats]
 Named = Sequence[TableProfile] | WordsApart
 
 
-class TextOmega(Joinability):
+class _PaperOmega(Joinability):
+    """What both need: the tables under the names that are encoded, and the encoder."""
+
+    def __init__(
+        self, tables: Sequence[TableProfile], named: Named, encode: Encode | None, *, declared: bool = False
+    ) -> None:
+        super().__init__(tables, declared=declared)
+        self._named, self._encode = named, encode
+        self._segments: dict[int, Floats] = {}
+        self._texts: dict[int, tuple[Floats | None, list[frozenset[str]]]] = {}
+
+
+class TextOmega(_PaperOmega):
     """ω as the text of section 3.3 has it: ω = (e + j) · max(u, u'), scaled to [0, 1].
 
     e, the schema similarity, is the weighted sum of the cosines of three segments: the header, the name of the table,
@@ -36,18 +48,6 @@ class TextOmega(Joinability):
     """
 
     typed = False
-
-    def __init__(
-        self,
-        tables: Sequence[TableProfile],
-        named: Named,
-        encode: Encode | None,
-        *,
-        declared: bool = False,
-    ) -> None:
-        super().__init__(tables, declared=declared)
-        self._named, self._encode = named, encode
-        self._segments: dict[int, Floats] = {}
 
     def schema(self, left: int, right: int) -> Floats:
         """e of the columns of two tables."""
@@ -70,7 +70,7 @@ class TextOmega(Joinability):
         return self._segments[table]
 
 
-class CodeOmega(Joinability):
+class CodeOmega(_PaperOmega):
     """ω as the authors' code computes it: (.5 j + .5 (.5 cosine + .5 word overlap)) · max(u, u'), zero across types.
 
     Cosine and overlap compare the texts "database table column". The overlap is the number of common words over the
@@ -80,18 +80,6 @@ class CodeOmega(Joinability):
     Args:
         tables, named, encode, declared: as for :class:`TextOmega`; without ``encode``, the overlap is all.
     """
-
-    def __init__(
-        self,
-        tables: Sequence[TableProfile],
-        named: Named,
-        encode: Encode | None,
-        *,
-        declared: bool = False,
-    ) -> None:
-        super().__init__(tables, declared=declared)
-        self._named, self._encode = named, encode
-        self._texts: dict[int, tuple[Floats | None, list[frozenset[str]]]] = {}
 
     def schema(self, left: int, right: int) -> Floats:
         """The schema similarity of the columns of two tables."""
