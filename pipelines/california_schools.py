@@ -45,7 +45,8 @@ def phone_of_the_weakest_readers_in_the_south(tables: Frames) -> Any:
 def test_takers_in_large_counties(tables: Frames) -> Any:
     """How many took the test in counties of more than two million people.
 
-    The key takes the county from ``schools``, where some of the tested schools are missing, and so counts fewer.
+    The words ask for all of them, and ``satscores`` has the county of each. The key takes the county from ``schools``,
+    where nine of the tested schools are missing, and so counts fewer.
     """
     large = _scores(tables).tag.sem_filter("{cname} is a county in California with a population of over 2 million")
     return int(large["NumTstTakr"].sum())

@@ -50,11 +50,12 @@ def asian_drivers_in_melbourne(tables: Frames) -> Any:
 
 @answers(35, reads="results drivers")
 def young_drivers_ranked_second(tables: Frames) -> Any:
-    """How many drivers who were born after the Vietnam War came second in a race.
+    """How many drivers who were born after the Vietnam War have been ranked 2.
 
-    The key takes ``rank``, which is that of a driver's fastest lap in the race.
+    ``results`` has a column of that name, the rank of a driver's fastest lap in a race: it is what the words say, and the
+    key takes it, too. Who means second places has to take ``position``.
     """
-    second = tables["results"].query("position == 2")["driverId"]
+    second = tables["results"].query("rank == 2")["driverId"]
     drivers = tables["drivers"][tables["drivers"]["driverId"].isin(second)]
     end = tf.known("the year in which {event} ended", "number", event="the Vietnam War")
     return int((pd.to_datetime(drivers["dob"]).dt.year > end).sum())
@@ -91,8 +92,9 @@ def circuit_near_a_capital(tables: Frames) -> Any:
 def alex_yoong_in_the_top_half(tables: Frames) -> Any:
     """The races that Alex Yoong finished in the upper half of the drivers who finished.
 
-    There is none: his best result was seventh of eight. The key has that race, the Australian Grand Prix of 2002, so it
-    counts all 22 drivers who started, or uses the drivers' standings after the race.
+    There is none: his best result was seventh of eight. Here the key and the words part: the key has that race, the
+    Australian Grand Prix of 2002, but half of all 22 drivers who started would also give the French one (tenth); only the
+    drivers' standings after the race give the key's answer alone.
     """
     yoong = tables["drivers"].query("forename == 'Alex' and surname == 'Yoong'")["driverId"].iloc[0]
     finished = _finished(tables)
@@ -103,12 +105,12 @@ def alex_yoong_in_the_top_half(tables: Frames) -> Any:
 
 @answers(952, reads="races results constructors")
 def prestigious_constructor(tables: Frames) -> Any:
-    """The constructor with the most prestige among those that won a race in 2014.
+    """The constructor with the most prestige among those that were ranked 1 in a race of 2014.
 
-    The key takes ``rank``, which is that of a driver's fastest lap, so it includes Ferrari, which won no race.
+    As in question 35, ``rank`` is that of a driver's fastest lap: Ferrari is among them, though it won no race that year.
     """
     of_2014 = tables["races"].query("year == 2014")["raceId"]
-    first = tables["results"].query("position == 1 and raceId in @of_2014")["constructorId"]
+    first = tables["results"].query("rank == 1 and raceId in @of_2014")["constructorId"]
     constructors = tables["constructors"][tables["constructors"]["constructorId"].isin(first)]
     return constructors.tag.sem_topk("{name} is the racing team with the most prestige", K=1)["name"].tolist()
 
