@@ -52,8 +52,8 @@ def asian_drivers_in_melbourne(tables: Frames) -> Any:
 def young_drivers_ranked_second(tables: Frames) -> Any:
     """How many drivers who were born after the Vietnam War have been ranked 2.
 
-    ``results`` has a column of that name, the rank of a driver's fastest lap in a race: it is what the words say, and the
-    key takes it, too. Who means second places has to take ``position``.
+    ``results`` has a column of that name, the rank of a driver's fastest lap in a race: it is what the words say, and
+    the key takes it, too. Who means second places has to take ``position``.
     """
     second = tables["results"].query("rank == 2")["driverId"]
     drivers = tables["drivers"][tables["drivers"]["driverId"].isin(second)]
@@ -93,8 +93,8 @@ def alex_yoong_in_the_top_half(tables: Frames) -> Any:
     """The races that Alex Yoong finished in the upper half of the drivers who finished.
 
     There is none: his best result was seventh of eight. Here the key and the words part: the key has that race, the
-    Australian Grand Prix of 2002, but half of all 22 drivers who started would also give the French one (tenth); only the
-    drivers' standings after the race give the key's answer alone.
+    Australian Grand Prix of 2002, but half of all 22 drivers who started would also give the French one (tenth); only
+    the drivers' standings after the race give the key's answer alone.
     """
     yoong = tables["drivers"].query("forename == 'Alex' and surname == 'Yoong'")["driverId"].iloc[0]
     finished = _finished(tables)
@@ -107,7 +107,7 @@ def alex_yoong_in_the_top_half(tables: Frames) -> Any:
 def prestigious_constructor(tables: Frames) -> Any:
     """The constructor with the most prestige among those that were ranked 1 in a race of 2014.
 
-    As in question 35, ``rank`` is that of a driver's fastest lap: Ferrari is among them, though it won no race that year.
+    As in question 35, ``rank`` is that of a driver's fastest lap: Ferrari is among them, though it won no race then.
     """
     of_2014 = tables["races"].query("year == 2014")["raceId"]
     first = tables["results"].query("rank == 1 and raceId in @of_2014")["constructorId"]

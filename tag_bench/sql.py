@@ -11,17 +11,18 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
+import numpy as np
 
 import tagframe as tf
 from tag_bench import MethodName
-from tag_bench.data import Dataset, Question, drawn, read_dataset, read_decompositions
+from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
 from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
 from tagframe.embed import get_embedder
@@ -34,6 +35,9 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 SECONDS = 30.0
 """The time limit of a gold statement."""
 _STEPS = 100_000
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+"""The rows of a statement."""
 
 PUBLISHED: Mapping[str, Mapping[str, str]] = {
     "spider": {
@@ -60,8 +64,7 @@ class Outcome:
     Attributes:
         question: with its gold tables.
         read: tables that the model's SQL reads, in lower case; empty if there is no SQL.
-        right: whether it gives the gold rows; None if the gold SQL gives no rows here, since then any statement
-            without rows would be right.
+        right: whether it gives the gold rows.
         sql: that the model wrote, if it runs.
         error: why there are no rows.
         is_invalid: whether the statement cannot be run.
@@ -69,7 +72,7 @@ class Outcome:
 
     question: Question
     read: frozenset[str]
-    right: bool | None
+    right: bool
     sql: str = ""
     error: str = ""
     is_invalid: bool = False
@@ -94,7 +97,7 @@ class Outcome:
         return cls(question, frozenset(record["tables"]), record["right"], record["sql"], record["error"])
 
 
-def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any, ...]] | None:
+def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> Rows | None:
     """The rows of a benchmark's own statement; None if it fails or takes too long.
 
     It does not pass through the guard: a fifth of Spider's statements have texts in double quotes.
@@ -109,13 +112,39 @@ def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any,
             return None
 
 
-def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule: Rule) -> Outcome:
+def with_gold_rows(
+    questions: Sequence[Question], count: int | None, gold: Callable[[Question], Rows | None], seed: int
+) -> tuple[dict[Question, Rows], int]:
+    """At most ``count`` questions, drawn at random (None: all), with the rows of their gold SQL, in the file's order.
+
+    Questions whose gold SQL gives no rows here are left out, because any statement without rows would be right.
+
+    Returns:
+        The questions with their rows, and how many were left out on the way.
+    """
+    order = (
+        questions
+        if count is None
+        else [questions[at] for at in np.random.default_rng(seed).permutation(len(questions))]
+    )
+    found: dict[Question, Rows] = {}
+    left_out = 0
+    for question in order:
+        if len(found) == count:
+            break
+        if rows := gold(question):
+            found[question] = rows
+        else:
+            left_out += 1
+    return {question: found[question] for question in questions if question in found}, left_out
+
+
+def answer_sql(question: Question, gold_sql: str, expected: Rows, tag: tf.TAG, rule: Rule) -> Outcome:
     """Have the model write SQL, and compare its rows with the gold ones.
 
     Raises:
         ReplayMiss: a store that is replayed lacks the SQL.
     """
-    expected = gold_rows(file, gold_sql)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -124,23 +153,23 @@ def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule:
         raise
     except TagframeError as error:
         told, is_invalid = f"{type(error).__name__}: {error}", isinstance(error, (SQLFailed, UnsafeSQL))
-        return Outcome(question, frozenset(), False if expected else None, error=told, is_invalid=is_invalid)
+        return Outcome(question, frozenset(), False, error=told, is_invalid=is_invalid)
     read = frozenset(table.lower() for table in answer.tables)
-    if not expected:
-        return Outcome(question, read, None, answer.query.sql)
     rows = answer.rows.astype(object).where(answer.rows.notna(), None)
     right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(gold_sql))
     return Outcome(question, read, right, answer.query.sql)
 
 
 def retrieved(
-    corpus: tf.Corpus, question: Question, method: str, size: int, decomposition: Sequence[str] | None
+    corpus: tf.Corpus, question: Question, method: str, size: int, decomposition: Sequence[str] | None, evidence: str
 ) -> RetrievedTables | list[str]:
     """The tables to show to the model; "gold" means those that the gold SQL reads. No model is asked."""
     if method == "gold":
         return sorted(corpus.profile(table).id for table in question.gold)
     with tf.context(lm=None):
-        return retrieve_tables(question.text, corpus, k=size, method=method, decomposition=decomposition)
+        return retrieve_tables(
+            question.text, corpus, k=size, method=method, decomposition=decomposition, evidence=evidence
+        )
 
 
 def _file(folder: Path, question: Question) -> Path:
@@ -149,15 +178,10 @@ def _file(folder: Path, question: Question) -> Path:
 
 def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Execution accuracy, and precision, recall and F1 of the tables in the SQL, in percent (JAR, section 4.1)."""
-    compared = [outcome for outcome in outcomes if outcome.right is not None]
     parts = [scores_of(outcome.read, outcome.question.gold)[:3] for outcome in outcomes]
     means = [round(100 * sum(column) / len(parts), 2) for column in zip(*parts, strict=True)] if parts else [None] * 3
     return {
-        "execution_accuracy": round(100 * sum(bool(one.right) for one in compared) / len(compared), 2)
-        if compared
-        else None,
-        "compared": len(compared),
-        "left_out": len(outcomes) - len(compared),
+        "execution_accuracy": round(100 * sum(one.right for one in outcomes) / len(outcomes), 2) if outcomes else None,
         "tables": dict(zip(("P", "R", "F1"), means, strict=True)),
     }
 
@@ -177,7 +201,9 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--lm", help="A model, or replay:STORE; by default the configured model.")
-@click.option("--evidence", is_flag=True, help="Add BIRD's evidence to the prompt as external knowledge.")
+@click.option(
+    "--evidence", is_flag=True, help="Search with BIRD's evidence, too, and add it to the prompt as external knowledge."
+)
 @click.option("--every-question", is_flag=True, help="Also ask questions that need one table, as MURRE does.")
 @click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
 @click.option("--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, at random.")
@@ -210,7 +236,10 @@ def command(
     rule: Rule = "bird" if "evidence" in entries[0] else "spider"
     folder = data / "database"
     held = [one for one in asked(dataset, limit, every_question) if _file(folder, one).is_file()]
-    questions = held if drawn_questions is None else drawn(held, drawn_questions, seed)
+    expected, left_out = with_gold_rows(
+        held, drawn_questions, lambda one: gold_rows(_file(folder, one), entries[one.position]["sql"]), seed
+    )
+    questions = [*expected]
     given = read_decompositions(decompositions, dataset.questions)
     model: AnySettings = {"progress": False}
     if lm is not None:
@@ -218,21 +247,22 @@ def command(
 
     def ask(question: Question) -> Record | None:
         entry = entries[question.position]
-        tables = retrieved(corpus, question, method, size, None if given is None else given[question.position])
         knowledge = entry.get("evidence", "") if evidence else ""
+        parts = None if given is None else given[question.position]
+        tables = retrieved(corpus, question, method, size, parts, knowledge)
         tag, repairing = (
             tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair) for repair in (False, True)
         )
         try:
             with tf.context(**model):
-                outcome = answer_sql(question, entry["sql"], _file(folder, question), tag, rule)
+                outcome = answer_sql(question, entry["sql"], expected[question], tag, rule)
         except ReplayMiss:
             return None
         record = outcome.to_record(tables if isinstance(tables, list) else [hit.id for hit in tables.tables])
         if outcome.is_invalid:
             try:
                 with tf.context(**model):
-                    again = answer_sql(question, entry["sql"], _file(folder, question), repairing, rule)
+                    again = answer_sql(question, entry["sql"], expected[question], repairing, rule)
                 record["repaired"] = again.to_record(record["shown"])
             except ReplayMiss:
                 record["repaired"] = None
@@ -257,6 +287,7 @@ def command(
         "k": size,
         "questions": len(outcomes),
         "not_run": missing,
+        "left_out": left_out,
         **shares(outcomes),
         "errors": sum(bool(outcome.error) for outcome in outcomes),
         "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},

@@ -7,7 +7,7 @@ Chen et al.: *Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Ta
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,10 +16,12 @@ from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.step_models import driver
+from tagframe.answer.stored import stored_columns
 from tagframe.answer.tag import TAG, Gen
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import AnswerRejected, InvalidArgument, SQLFailed, UnsafeSQL
+from tagframe.joins import accepted_keys
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block
@@ -87,8 +89,7 @@ def text2sql(
         raise InvalidArgument(f"prompt must be 'bird' or 'jar'; got {prompt!r}")
     ids = corpus.ids if tables is None else tables.ids if isinstance(tables, RetrievedTables) else list(tables)
     profiles = [corpus.profile(id) for id in ids]
-    joins = [(key.left, key.right) for key in tables.joins] if isinstance(tables, RetrievedTables) else []
-    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, tuple(joins), repair)
+    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, repair)
     return TAG(syn, exec_sql(corpus, limits=limits), gen)
 
 
@@ -101,7 +102,6 @@ class Text2SQLSyn:
         tables: name in SQL → table id, of the tables in the prompt.
         prompt: the paper whose prompt is used.
         knowledge: for the question.
-        joins: columns that join, as ``database.table.column``.
         repair: whether a statement that does not compile is repaired once.
     """
 
@@ -109,7 +109,6 @@ class Text2SQLSyn:
     tables: Mapping[str, str]
     prompt: PromptName = "bird"
     knowledge: str | Callable[[str], str] = ""
-    joins: tuple[tuple[str, str], ...] = ()
     repair: bool = False
 
     def __call__(self, request: str) -> Query:
@@ -145,12 +144,20 @@ class Text2SQLSyn:
                 "-- Using valid SQLite and understanding External Knowledge, answer the following questions for the "
                 f"tables provided above\n-- {request}\nSELECT"
             )
-        schema = "\n\n".join(_jar_table(name, profile) for name, profile in profiles.items())
-        keys = "".join(f"\n{left} = {right}" for left, right in self.joins)
+        schema = "\n\n".join(_jar_table(self.corpus, name, profile) for name, profile in profiles.items())
+        keys = "".join(f"\n{line}" for line in self._keys())
         return Prompt.of(
             f"{_JAR_TASK}\n\n{_JAR_EXAMPLE}\n\n{schema}\n{keys}\n\nExternal Knowledge: {known or 'None'}\n\n"
             f"Question: {request}\n\nAnswer:"
         )
+
+    def _keys(self) -> Iterator[str]:
+        """All keys between the tables of the prompt, also those that a merge would not need."""
+        named = {id: _plain(name) for name, id in self.tables.items()}
+        for key in accepted_keys(self.corpus, [*named]):
+            left, right = named[key.left_table], named[key.right_table]
+            pairs = zip(map(_plain, key.left_columns), map(_plain, key.right_columns), strict=True)
+            yield " AND ".join(f"{left}.{mine} = {right}.{theirs}" for mine, theirs in pairs)
 
 
 def _bird_table(name: str, profile: TableProfile) -> str:
@@ -167,12 +174,15 @@ def _bird_table(name: str, profile: TableProfile) -> str:
     return f"CREATE TABLE {_plain(name)}\n(\n{body}\n)"
 
 
-def _jar_table(name: str, profile: TableProfile) -> str:
-    lines = [
-        f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {', '.join(column.samples[:_SAMPLES])}"
-        for column in profile.columns
-        if column.for_models
-    ]
+def _jar_table(corpus: Corpus, name: str, profile: TableProfile) -> str:
+    """The samples are literals of SQL: a text that the model copies is found as it is stored."""
+    stored, lines = stored_columns(corpus, profile), []
+    for column in profile.columns:
+        if column.for_models:
+            known = stored.get(column.name)
+            samples = map(repr, column.samples) if known is None else known.values
+            shown = ", ".join(list(samples)[:_SAMPLES])
+            lines.append(f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {shown}")
     return f"CREATE TABLE {_plain(name)}(\n" + ",\n".join(lines) + ")"
 
 

@@ -86,7 +86,8 @@ class ColumnProfile:
         distinct: distinct non-null values, exact unless the table is :attr:`TableProfile.estimated`; texts count as
             they are written (see the profiler).
         minimum, maximum: the smallest and largest value as canonical text, numerically for numbers.
-        samples: up to ten distinct values as text, the most frequent first.
+        samples: up to ten distinct values, the most frequent first; texts as they are stored, and one of all that are
+            equal as keys.
         sketch: of its distinct values.
         description: the user's description, or "".
         hidden: whether the user hides its cells from everybody; then the profile has nothing of them.

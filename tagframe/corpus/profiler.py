@@ -98,7 +98,7 @@ class _ColumnAccumulator:
         hashes = hash_texts(known)
         self._add_families(families, counts)
         self._add_extremes(known, families, distinct)
-        self._add_candidates(hashes, counts, distinct, known, families)
+        self._add_candidates(hashes, counts, distinct, known)
         self._distinct.add(hashes)
         self._written.add(_hashes_as_written(distinct, known, hashes))
 
@@ -138,7 +138,6 @@ class _ColumnAccumulator:
         counts: npt.NDArray[Any],
         distinct: Distinct,
         texts: list[str],
-        families: list[TypeFamily],
     ) -> None:
         """Count the values that may become samples, once they are among the most frequent of a chunk."""
         if self._candidates:
@@ -148,9 +147,11 @@ class _ColumnAccumulator:
         for index in _most_frequent(counts, _CANDIDATES_A_CHUNK):
             key = int(hashes[index])
             if key not in self._candidates:
-                is_text = isinstance(distinct[index], str) and families[index] not in ("integer", "real")
-                sample = distinct[index].strip() if is_text else texts[index]
-                self._candidates[key] = [int(counts[index]), shown_text(sample)]
+                written = distinct[index]
+                self._candidates[key] = [
+                    int(counts[index]),
+                    shown_text(written if isinstance(written, str) else texts[index]),
+                ]
 
     def _family(self) -> TypeFamily:
         total = sum(self._rows_of.values())

@@ -34,7 +34,7 @@ from tagframe.retrieval.methods.murre import searching
 from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats, Selection
-from tagframe.retrieval.question import Question
+from tagframe.retrieval.question import LONGEST, Question
 from tagframe.retrieval.read_cells import with_names_read
 from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
@@ -63,6 +63,7 @@ class RetrieveOptions(SearchSettings, FormOptions, total=False):
 
     k: int | Literal["auto"] | None
     method: str | Method[Any, Any] | None
+    evidence: str
     decomposition: Sequence[str] | None
     coarse: Mapping[str, float] | None
     confidence: float | None
@@ -106,6 +107,7 @@ def retrieve_tables(
     k: int | Literal["auto"] | None = None,
     method: str | Method[Any, Any] | None = None,
     anchor: str | None = None,
+    evidence: str = "",
     decomposition: Sequence[str] | None = None,
     coarse: Mapping[str, float] | None = None,
     confidence: float | None = None,
@@ -148,6 +150,8 @@ def retrieve_tables(
             embeddings), "lexical" (BM25), "hybrid" (their sum). Or a :class:`~tagframe.retrieval.Method` of your own,
             or the name of a registered one.
         anchor: id of a table that is in the set already; the join plan starts from its rows.
+        evidence: what words of the question mean in these data, in a sentence ("eligible means NumGE1500 > 0", as in
+            BIRD). Tables are searched for with the question and its evidence; the result keeps the question alone.
         decomposition: the question's sub-queries (``concept:attribute``), if you know them; for "crush", the tables of
             an imagined schema (``table(column, column)``). If None, rules or a language model decompose the question.
         coarse: relevance of tables by id, from your own scorer, instead of the embedder's. Tables that it does not name
@@ -199,6 +203,7 @@ def retrieve_tables(
             k=k,
             method=method,
             anchor=anchor,
+            evidence=evidence,
             decomposition=decomposition,
             coarse=coarse,
             confidence=confidence,
@@ -235,6 +240,7 @@ def _retrieved(
     k: int | Literal["auto"] | None,
     method: str | Method[Any, Any] | None,
     anchor: str | None,
+    evidence: str,
     decomposition: Sequence[str] | None,
     coarse: Mapping[str, float] | None,
     confidence: float | None,
@@ -251,7 +257,7 @@ def _retrieved(
     _check_confidence(confidence, chosen)
     if refine and not chosen.refines:
         raise InvalidArgument(f"method {chosen.name!r} has no second look; refine= is for method 'auto'")
-    asked = Question.of(question)
+    asked = Question.of(f"{question} {evidence}" if evidence else question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus or its catalogue is empty")
     embedder = None if by_words else get_embedder()
@@ -313,8 +319,9 @@ def _retrieved(
         notes.append(f"k={size}, but there are only {available} tables to choose from: all are returned")
     if unprofiled := len(corpus.unprofiled):
         notes.append(f"{unprofiled} of {len(corpus)} tables are known by name only; corpus.whole() reads the rest")
-    if len(question) > len(asked.text):
-        notes.append(f"only the first {len(asked.text):,} of {len(question):,} characters of the question were read")
+    if (letters := len(question) + len(evidence)) > LONGEST:
+        read = "the question and its evidence" if evidence else "the question"
+        notes.append(f"only the first {LONGEST:,} of {letters:,} characters of {read} were read")
     anchor_id = None if anchored is None else index.tables[anchored].id
     note = "; ".join(notes)
     return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, note, selection.confidence)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import pytest
@@ -97,6 +99,23 @@ def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
         *("salary", "city", "phone_number", "tax"),
     ], "the whole example of appendix A.2"
     assert "no such column: nix" in second.prompt
+
+
+def test_the_samples_in_jars_prompt_are_literals_of_what_is_stored(live, tmp_path):
+    file = tmp_path / "schools.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE school (code TEXT, species TEXT, note TEXT, pupils INTEGER)")
+        connection.execute("INSERT INTO school VALUES ('0622710', ' ASY', 'two' || char(10) || 'lines', 7)")
+        connection.commit()
+    live.answers = ["SELECT code FROM school WHERE code = '0622710'"]
+    assert tf.text2sql(tf.open_corpus(file), prompt="jar")("Which school?").values == ["0622710"]
+    (table,) = [part for part in live.requests[0].prompt.split("CREATE TABLE ") if part.startswith("school(")]
+    assert table.split("\n\n")[0].removesuffix(")").splitlines()[1:] == [
+        "code TEXT: '0622710',",
+        "species TEXT: ' ASY',",
+        "note TEXT: a text with char(10),",
+        "pupils INTEGER: 7",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,10 @@ def test_extremes_of_integers_are_exact_beyond_floats():
 
 def test_samples_are_the_most_frequent_as_written():
     column = profile([" Praha", "Brno", "Brno", *(f"village {n}" for n in range(30))], ["Brno", "Praha"])
-    assert column.samples[:3] == ("Brno", "Praha", "village 0")
+    assert column.samples[:3] == ("Brno", " Praha", "village 0")
     assert len(column.samples) == 10
-    assert profile(["007", "7.0"]).samples == ("7",)
+    assert profile(["007", "7.0"]).samples == ("007",)
+    assert profile([" ASY", "0622710", 7.0]).samples == (" ASY", "0622710", "7")
 
 
 def test_long_cells_are_shortened_in_samples_and_counted_in_full():

@@ -56,6 +56,17 @@ def test_given_sub_queries_are_used(bank, words):
     assert found.tables[0].id == "shop.product"
 
 
+def test_evidence_is_searched_for_beside_the_question(bank, words):
+    plain = retrieve_tables("How many are eligible?", bank, k=1, embedder=words)
+    found = retrieve_tables(
+        "How many are eligible?", bank, k=1, embedder=words, evidence="eligible is a product's price"
+    )
+    assert plain.tables[0].id != "shop.product"
+    assert (found.tables[0].id, found.question) == ("shop.product", "How many are eligible?")
+    long = retrieve_tables("How many?", bank, k=1, embedder=words, evidence="price " * 2_000)
+    assert "only the first 10,000 of 12,009 characters of the question and its evidence were read" in long.note
+
+
 def test_a_model_decomposes_where_it_is_asked_to(bank, words, server):
     server.answers = "<sub_c>product:price</sub_c><FIN></FIN>"
     lm = LM("openai/test", api_base=server.url, api_key="none")
