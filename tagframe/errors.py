@@ -456,6 +456,10 @@ class Interrupted(KeyboardInterrupt):
         return [f"{type(self).__name__}: {self}"]
 
 
+class NothingToPlot(TagframeError, ValueError):
+    """An answer has no rows, or no column of numbers."""
+
+
 class PartitionChanged(TagframeError, RuntimeError):
     """The rows of a partition of a Dask frame have changed since the model was asked about them."""
 

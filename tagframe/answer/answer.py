@@ -16,6 +16,8 @@ from tagframe.errors import FactUnknown, NotConnected, counted
 from tagframe.lm import Usage
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
     from tagframe.joins import JoinPlan
@@ -176,6 +178,27 @@ class Answer(Public):
             FactUnknown: as :meth:`correct`.
         """
         self.correct(str(self.query))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the rows, with the question as the title: a line over times or years, a scatter plot of two columns of
+        numbers, else bars with the first column of labels.
+
+        At most 30 bars and three columns of numbers are drawn. Rows without a value are left out. The axis says how
+        many rows are not drawn. Change what you like on the axes, or draw ``answer.rows`` yourself.
+
+        Args:
+            ax: matplotlib's axes to draw on; None for a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+            NothingToPlot: there are no rows, or no column of numbers.
+        """
+        from tagframe.display import plot_rows
+
+        return plot_rows(self.rows, self.question, ax)
 
     def explain(self) -> str:
         """The steps of the answer: the query, its stages, the tables and rows behind it, calls and seconds."""

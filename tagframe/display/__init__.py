@@ -8,6 +8,7 @@ from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
 from tagframe.display.notebook import found_html, plan_html, report_html
 from tagframe.display.outcomes import outcomes_html
+from tagframe.display.plot import plot_rows
 from tagframe.display.shown import Public, Shown, rows_html
 from tagframe.display.terminal import alternative_lines, fitted, found_text, join_tree, plan_text
 
@@ -25,6 +26,7 @@ __all__ = [
     "outcomes_html",
     "plan_html",
     "plan_text",
+    "plot_rows",
     "report_html",
     "rows_html",
 ]

@@ -1,0 +1,114 @@
+"""``answer.plot()``: the rows of an answer as bars, a line or a scatter plot, drawn by pandas with matplotlib."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+from tagframe.errors import MissingExtra, NothingToPlot, counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_BARS = 30
+"""More bars cannot be read: the first are drawn, and the axis says how many rows there are."""
+_MOST_SERIES = 3
+_LINE = 60
+"""Characters of a line of the title, or of all labels of upright bars that stand beside each other."""
+_LONG = 12
+"""If a label is longer, the bars lie, so that it can be read."""
+_LONGEST = 40
+
+
+def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes:
+    """The rows drawn by the types of their columns; see :meth:`tagframe.answer.Answer.plot`."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtra('a plot needs matplotlib: pip install "tagframe[plot]"') from error
+    names = _names(rows)
+    frame = pd.DataFrame({name: _typed(rows.iloc[:, at].reset_index(drop=True)) for at, name in enumerate(names)})
+    numbers = [name for name in names if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+    times = [name for name in names if is_datetime64_any_dtype(frame[name])]
+    if not times and len(numbers) > 1:
+        times = [name for name in numbers if _are_years(name, frame[name])][:1]
+    numbers = [name for name in numbers if name not in times]
+    labels = [name for name in names if name not in (*numbers, *times)]
+    if frame.empty or not numbers:
+        columns = ", ".join(map(repr, names)) or "no columns"
+        raise NothingToPlot(
+            f"nothing to plot: a plot needs rows with numbers, and the answer has {counted(len(frame), 'row')} of "
+            f"{columns}; look at answer.rows"
+        )
+    if not labels and not times and len(numbers) > 1:
+        kind, x, shown = "scatter", numbers[0], numbers[1:2]
+    else:
+        # Times with labels beside them are many series in one column: the labels then say more.
+        kind = "line" if times and not labels and len(frame) > 1 else "bar"
+        x, shown = next(iter([*labels, *times] if kind == "bar" else times), ""), numbers[:_MOST_SERIES]
+    whole = frame.dropna(subset=[*shown, *([x] if x else [])])
+    drawn = whole.head(_MOST_BARS) if kind == "bar" else whole.sort_values(x)
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.set_title(textwrap.fill(_plain(question), _LINE))
+    if kind == "scatter":
+        drawn.plot.scatter(x, shown[0], ax=ax)
+    elif kind == "line":
+        drawn.set_index(x)[shown].plot.line(marker="o", ax=ax, legend=len(shown) > 1)
+    else:
+        kind = _draw_bars(drawn, x, shown, ax)
+    if len(shown) == 1:
+        (ax.set_xlabel if kind == "barh" else ax.set_ylabel)(_plain(shown[0]))
+    notes = [f"{len(frame) - len(whole)} of {len(frame)} rows have no value"] if len(whole) < len(frame) else []
+    notes += [f"the first {len(drawn)} of {len(whole)} rows"] if len(drawn) < len(whole) else []
+    ax.set_xlabel("; ".join(filter(None, [ax.get_xlabel(), *notes])))
+    return ax
+
+
+def _draw_bars(frame: pd.DataFrame, x: str, shown: list[str], ax: Axes) -> str:
+    """Draw them, upright or lying; the kind that was drawn."""
+    told = [_plain(str(label)) for label in frame[x]] if x else [""] * len(frame)
+    labels = [textwrap.shorten(label, _LONGEST, placeholder="…") for label in told]
+    bars = frame[shown].set_axis(labels, axis="index")
+    if max(map(len, labels), default=0) > _LONG:
+        bars.iloc[::-1].plot.barh(ax=ax, legend=len(shown) > 1)
+        return "barh"
+    bars.plot.bar(ax=ax, legend=len(shown) > 1, rot=0 if sum(map(len, labels)) < _LINE else 90)
+    ax.set_xlabel(_plain(x))
+    return "bar"
+
+
+def _names(rows: pd.DataFrame) -> list[str]:
+    """The names of the columns, each once."""
+    found: list[str] = []
+    for name in map(str, rows.columns):
+        found.append(name if name not in found else f"{name} (column {len(found) + 1})")
+    return found
+
+
+def _plain(text: str) -> str:
+    """A text of which matplotlib reads no part as a formula."""
+    return text.replace("$", r"\$")
+
+
+def _typed(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Decimals as numbers, and ISO dates of SQLite, which has texts only, as times."""
+    known = column.dropna()
+    if is_numeric_dtype(column) or is_datetime64_any_dtype(column) or known.empty:
+        return column
+    if not any(isinstance(cell, str | bool) for cell in known):
+        numbers = pd.to_numeric(column, errors="coerce")
+        return numbers if numbers.notna().sum() == len(known) else column
+    if all(isinstance(cell, str) and cell[:4].isdigit() and cell[4:5] == "-" for cell in known):
+        times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
+        return times if times.notna().sum() == len(known) else column
+    return column
+
+
+def _are_years(name: str, column: pd.Series[Any]) -> bool:
+    """Whether these are years, by the name and the values."""
+    known = column.dropna()
+    return "year" in name.lower() and bool(((known >= 1000) & (known <= 2999) & (known % 1 == 0)).all())
