@@ -271,6 +271,8 @@ def _retrieved(
         from tagframe.lm import get_lm
 
         lm = get_lm("retrieve")
+    lacks_model = decompose and chosen.may_ask and lm is None and decomposition is None
+    by_rules = "no model is configured: rules took its place" if lacks_model else ""
     asked = _taken_apart(asked, decomposition, lm if decompose else None, chosen)
     second_look = ""
     statements = statements_of(corpus)
@@ -311,7 +313,11 @@ def _retrieved(
     if size is None:
         hits = _without_unmeant(hits, corpus, question)
     fitted = unfitted(embedder) if chosen.says_k else ""
-    notes = [note for note in (_form_said(chosen, form, index, prepared), selection.note, second_look, fitted) if note]
+    notes = [
+        note
+        for note in (_form_said(chosen, form, index, prepared), selection.note, by_rules, second_look, fitted)
+        if note
+    ]
     available = len(index.tables) - (anchored is not None)
     if size is None and selection.confidence is not None and selection.confidence < problem.confidence:
         notes += _what_helps(index, prepared.tables, statements)

@@ -89,7 +89,9 @@ def test_removal_takes_out_what_was_found_and_stops_where_nothing_is_left():
 def test_a_model_completes_the_tables_and_none_stops():
     tables = [table("m.singer", "singer_id"), table("m.concert", "year")]
     assert linearised(tables[0]) == "m.singer(singer_id)"
-    assert (parse_completion("None"), parse_completion("\n")) == ("", "")
+    for nothing in ("None", "\n", "**None**", "Completing Tables: None.", "**Completing Tables:** `None`"):
+        assert parse_completion(nothing) == ""
+    assert parse_completion("Completing Tables: m.concert(id)") == "m.concert(id)"
 
     def answer(request):
         shown = request.prompt.rsplit("Question:", 1)[1]
@@ -98,6 +100,11 @@ def test_a_model_completes_the_tables_and_none_stops():
     with Server(answer) as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
         assert rewritten(lm, tables, None, "Who sang?", [(0,), (1,)]) == ["m.concert(id, year)", None]
+        assert (
+            rewritten(lm, [*tables, table("m.hall", "id")], None, "Who?", [(0, 2), (2, 0)])
+            == ["m.concert(id, year)"] * 2
+        )
+        assert len(server.requests) == 3, "the same tables in another order are asked for once"
 
 
 def test_lists_whose_call_failed_stop_with_a_warning():

@@ -67,6 +67,13 @@ def test_evidence_is_searched_for_beside_the_question(bank, words):
     assert "only the first 10,000 of 12,009 characters of the question and its evidence were read" in long.note
 
 
+@pytest.mark.parametrize("asked", [{"method": "murre"}, {"decompose": True}])
+def test_rules_in_place_of_a_model_are_said(bank, words, asked):
+    found = retrieve_tables("amount of loan", bank, k=1, embedder=words, **asked)
+    assert "no model is configured: rules took its place" in found.note
+    assert "rules" not in retrieve_tables("amount of loan", bank, k=1, embedder=words).note
+
+
 def test_a_model_decomposes_where_it_is_asked_to(bank, words, server):
     server.answers = "<sub_c>product:price</sub_c><FIN></FIN>"
     lm = LM("openai/test", api_base=server.url, api_key="none")

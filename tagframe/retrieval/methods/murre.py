@@ -11,6 +11,7 @@ names of the retrieved tables are removed from the question instead of rewriting
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -217,6 +218,10 @@ Left Question:"""
 """The prompt without tabulation. The paper does not print it, so this is the paper's prompt, asking for a question."""
 
 
+_LABEL = re.compile(r"^\W*(?:completing tables|left question)\W*:\W*", re.IGNORECASE)
+"""The label of the answer, which some models say again."""
+
+
 def prompt_of(ablate: Ablation | None) -> str:
     """The paper's prompt (appendix A), with ``{question}`` and ``{tables}`` to be filled in."""
     if ablate == "tabulation":
@@ -245,13 +250,15 @@ def rewritten(
     from tagframe.lm import Prompt
 
     asked = prompt_of(ablate)
-    shown = ["\n".join(linearised(tables[table]) for table in members) for members in lists]
+    # Lists of the same tables in another order lack the same tables: one of them is asked.
+    orders = {frozenset(members): members for members in reversed(lists)}
+    shown = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
     prompts = [Prompt.of(asked.format(question=question, tables=each)) for each in shown]
-    completions = lm.complete(prompts, accept=parse_completion)
-    failed = [completion.error for completion in completions if completion.error is not None]
+    completions = dict(zip(orders, lm.complete(prompts, accept=parse_completion), strict=True))
+    failed = [completion.error for completion in completions.values() if completion.error is not None]
     if failed:
-        warn(f"rewriting failed for {len(failed)} of {len(lists)} questions: {failed[0]}")
-    return [completion.value or None for completion in completions]
+        warn(f"rewriting failed for {len(failed)} of {len(completions)} questions: {failed[0]}")
+    return [completions[frozenset(members)].value or None for members in lists]
 
 
 def linearised(table: TableProfile) -> str:
@@ -262,11 +269,11 @@ def linearised(table: TableProfile) -> str:
 def parse_completion(answer: str) -> str:
     """The tables in a model's answer to :data:`PROMPT`; "" for the mark that none is missing.
 
-    >>> parse_completion("None."), parse_completion(" tv.country(id, name)")
-    ('', 'tv.country(id, name)')
+    >>> parse_completion("**None**"), parse_completion("Completing Tables: None."), parse_completion(" tv.country(id)")
+    ('', '', 'tv.country(id)')
     """
-    text = answer.strip()
-    return "" if text.rstrip(".").lower() in ("", "none") else text
+    text = _LABEL.sub("", answer.strip())
+    return "" if text.strip("*_`'\". \n").lower() in ("", "none") else text
 
 
 def relevance(
