@@ -120,6 +120,24 @@ def test_of_a_wide_table_the_columns_near_the_question_are_shown(words):
     assert shown["columns not shown"] == 91 - COLUMNS
 
 
+def test_the_joins_of_the_best_tables_come_first_and_bare_columns_are_a_list(words):
+    corpus = tf.open_corpus(
+        {
+            "shop.customer": pd.DataFrame(columns=["customer_id", "name"]),
+            "shop.purchase": pd.DataFrame(columns=["purchase_id", "customer_id", "clerk_id"]),
+            "shop.clerk": pd.DataFrame(columns=["clerk_id", "nickname"]),
+        }
+    )
+    index = index_of(corpus, words)
+    at = {table.name: position for position, table in enumerate(index.tables)}
+    for last, first in (("clerk", "customer"), ("customer", "clerk")):
+        order = [at["purchase"], at[first], at[last]]
+        text = refine_prompt(index, Question.of("How many?"), order)[0].messages[-1].content
+        joins = text.split("<joins>\n")[1].split("\n</joins>")[0].splitlines()
+        assert [f".{first}." in joins[0], f".{last}." in joins[1]] == [True, True]
+    assert '"columns": ["clerk_id", "nickname"]' in text
+
+
 def test_what_the_model_calls_needed_is_likelier_and_the_rest_less_so(corpus, words):
     plain = retrieve_tables("Which singers gave a concert?", corpus, k=4, embedder=words)
     script = answers(chosen(["shop.part", "music.concert"]))
