@@ -113,6 +113,8 @@ _SHOWN = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
 """One answer for all requests, a function of the request, a queue, or answers by prompt."""
 
+MODEL = {"id": "test", "object": "model", "max_model_len": 32_768}
+"""What the list of models says."""
 HANG = Reply(hang=True)
 ENDLESS = Reply(endless=True)
 DROP = Reply(drop=True)
@@ -245,6 +247,9 @@ class Server:
         """Answer one request."""
         if path.endswith("/stats"):
             _send(transport, 200, json.dumps(self.stats()).encode(), {})
+            return
+        if path.endswith("/models"):
+            _send(transport, 200, json.dumps({"object": "list", "data": [MODEL]}).encode(), {})
             return
         if path.endswith("/reset"):
             self.reset()

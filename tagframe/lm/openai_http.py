@@ -101,18 +101,28 @@ class OpenAIHTTP:
         body, headers = await self._post("/embeddings", fields, begins, MAX_RESPONSE)
         return read_vectors(body, len(texts), headers, self._secrets)
 
+    async def models(self) -> Any:
+        """The server's list of models, with what it says of each.
+
+        Raises:
+            LMRequestFailed: as :meth:`send`.
+        """
+        body, _ = await self._post("/models", None, lambda: None, MAX_RESPONSE)
+        return body
+
     async def _post(
-        self, path: str, fields: dict[str, Any], begins: Callable[[], None], most: int
+        self, path: str, fields: dict[str, Any] | None, begins: Callable[[], None], most: int
     ) -> tuple[Any, Mapping[str, str]]:
-        """The body and the headers of the response."""
+        """The body and the headers of the response; to a GET, where there are no fields."""
         import aiohttp
 
         scheme, host, base, query = self._base
         limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         try:
-            async with _session().post(
+            async with _session().request(
+                "GET" if fields is None else "POST",
                 urlunsplit((scheme, host, base + path, query, "")),
-                data=json.dumps(fields).encode(),
+                data=None if fields is None else json.dumps(fields).encode(),
                 headers=self._headers,
                 timeout=limit,
                 proxy=self._proxy,
