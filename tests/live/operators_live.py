@@ -1,12 +1,13 @@
 """Every operator, ``ask`` and the tools against a real model: what must hold whatever it says.
 
-``make live`` runs this file; ``make test`` does not, since it needs the model. SmolLM2-135M is far too weak to be right,
-so nothing here asks whether it is: rows end with an answer or a named error, requests add up, and what is paid is kept.
+``make live`` runs this file; ``make test`` does not, since it needs the model. SmolLM2-135M is far too weak to be
+right, so nothing here asks whether it is: rows end with an answer or a named error, requests add up, what is paid is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import warnings
@@ -75,10 +76,8 @@ def spent(work: Callable[[], object]) -> Usage:
     """What a call cost; a failure is a named error of ours."""
     before = total_usage()
     with warnings.catch_warnings(action="ignore"):
-        try:
+        with contextlib.suppress(TagframeError):  # any other is a raw one, and fails the test
             work()
-        except TagframeError as error:
-            assert str(error)
     after = total_usage()
     names = ("rows", "sent", "retried", "repaired", "failed", "stored", "deduplicated", "tokens_in", "tokens_out")
     return Usage(**{name: getattr(after, name) - getattr(before, name) for name in names})
@@ -120,9 +119,9 @@ def test_ask_ends_with_an_answer_or_a_named_error(corpus: tf.Corpus):
 
 
 def test_the_tools_answer_or_say_what_failed(corpus: tf.Corpus):
-    tools = corpus.tools(may_ask=True)
-    assert "festival" in str(tools.search_tables("Which director was born first?"))
-    assert spent(lambda: tools.ask("Which director was born first?")).sent >= 0
+    tools = corpus.tools(ask=True, budget=tf.Budget(calls=20))
+    assert "festival" in str(tools.find_tables("Which director was born first?"))
+    assert spent(lambda: tools.ask("Which director was born first?")).sent >= 1
 
 
 def test_the_check(url: str):
