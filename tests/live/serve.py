@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import time
 from pathlib import Path
 
@@ -40,5 +41,6 @@ if __name__ == "__main__":
     parser.add_argument("--context", type=int, default=4096)
     server = serve(**vars(parser.parse_args()))
     print(f"{server.listening_address}/v1", flush=True)
-    while True:
-        time.sleep(3600)
+    parent = os.getppid()
+    while os.getppid() == parent:  # it ends with the process that started it, however that ends
+        time.sleep(1)
