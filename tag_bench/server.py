@@ -113,6 +113,8 @@ _SHOWN = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
 """One answer for all requests, a function of the request, a queue, or answers by prompt."""
 
+MODEL = {"id": "test", "object": "model", "max_model_len": 32_768}
+"""What the list of models says."""
 HANG = Reply(hang=True)
 ENDLESS = Reply(endless=True)
 DROP = Reply(drop=True)
@@ -223,17 +225,31 @@ class Server:
         self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self._port, backlog=1024)
         self._port = self._server.sockets[0].getsockname()[1]
 
-    async def _close(self) -> None:
+    def stop_listening(self) -> None:
+        """Refuse connections and drop those that are open, as a server does that is stopped."""
+        self._loop.call_soon_threadsafe(self._stop)
+
+    def listen_again(self) -> None:
+        """Open the same port again."""
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+
+    def _stop(self) -> None:
         assert self._server is not None
         self._server.close()
         for connection in list(self.connections):
             connection.abort()
+
+    async def _close(self) -> None:
+        self._stop()
         await asyncio.sleep(0)
 
     def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
         """Answer one request."""
         if path.endswith("/stats"):
             _send(transport, 200, json.dumps(self.stats()).encode(), {})
+            return
+        if path.endswith("/models"):
+            _send(transport, 200, json.dumps({"object": "list", "data": [MODEL]}).encode(), {})
             return
         if path.endswith("/reset"):
             self.reset()

@@ -17,6 +17,7 @@ from .config import context as context
 from .corpus import Corpus as Corpus
 from .corpus import open_corpus as open_corpus
 from .engines.file_batches import read_batches as read_batches
+from .evaluation import check_lm as check_lm
 from .lm import LM as LM
 from .lm import Budget as Budget
 from .lm import Price as Price

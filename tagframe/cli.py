@@ -27,6 +27,7 @@ class _Group(click.Group):
         if name == "lm":
             from tagframe.lm.commands import lm
 
+            lm.add_command(check_lm)
             return lm
         return super().get_command(ctx, name)
 
@@ -406,6 +407,29 @@ def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings
     with config.context(**_given(settings)):
         found = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
     _show(found, as_json)
+
+
+@click.command("check")
+@click.argument("model", required=False)
+@_lm
+@_api_base
+@_json
+def check_lm(model: str | None, as_json: bool, **settings: str | None) -> None:
+    """Find out what MODEL and its server can do, by about a dozen small requests; by default the configured model.
+
+    The exit status is 1 if it cannot be used.
+
+    \b
+    Example:
+        tagframe lm check ollama/llama3.2
+    """
+    from tagframe.evaluation import check_lm as checked
+
+    with config.context(**_given(settings | ({"lm": model} if model else {}))):
+        found = checked()
+    _show(found, as_json)
+    if not found.ok:
+        click.get_current_context().exit(1)
 
 
 @main.command()

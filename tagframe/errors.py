@@ -293,6 +293,7 @@ class LMRequestFailed(LMError):
         status: the HTTP status, or None if there was no response.
         retry_after: the seconds that the server asked to wait, or None.
         limits: the limits that the server stated (:class:`tagframe.lm.quota.ServerLimits`), or None.
+        away: the seconds for which the server had been away, loading or restarting; None if it was not.
         retryable: whether the same request may succeed later; it was retried before this error was raised.
         stops_run: whether all other requests would fail in the same way; if so, no more are sent.
     """
@@ -305,6 +306,7 @@ class LMRequestFailed(LMError):
         self.status = status
         self.retry_after = retry_after
         self.limits: Any = None
+        self.away: float | None = None
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -351,9 +353,14 @@ class RequestTimedOut(LMRequestFailed, TimeoutError):
 
 
 class ConnectionFailed(LMRequestFailed, ConnectionError):
-    """The server could not be reached, or dropped the connection."""
+    """The server could not be reached, or dropped the connection.
+
+    Attributes:
+        connected: False if there was no connection, so that nothing was sent.
+    """
 
     retryable = True
+    connected = True
 
 
 class MalformedResponse(LMRequestFailed):

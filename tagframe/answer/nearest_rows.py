@@ -270,10 +270,10 @@ def _parse_any(text: str) -> str:
 
 
 def parse_list(text: str) -> list[Any]:
-    """Parse a list of Python values, strictly.
+    """Parse a list of Python values, strictly; a number alone is a list of one.
 
-    >>> parse_list('["Turin", 889]')
-    ['Turin', 889]
+    >>> parse_list('["Turin", 889]'), parse_list("1")
+    (['Turin', 889], [1])
 
     Raises:
         AnswerRejected: anything else.
@@ -283,6 +283,8 @@ def parse_list(text: str) -> list[Any]:
         values = ast.literal_eval(body)
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
         raise AnswerRejected(f"expected a list of values as [value1, value2], got {body[:120]!r}") from error
+    if isinstance(values, int | float):
+        values = [values]
     if not isinstance(values, list) or not all(_is_plain(value) for value in values):
         raise AnswerRejected(f"expected a list of strings and numbers, got {body[:120]!r}")
     return values

@@ -1,6 +1,7 @@
-"""The quality of a corpus' answers on the user's own questions, and changes of its data since a baseline."""
+"""How right answers are on the user's own questions, what has changed since a baseline, and what a model can do."""
 
 from tagframe.evaluation.check import Check, check
+from tagframe.evaluation.check_lm import LMCheck, check_lm
 from tagframe.evaluation.evaluate import Evaluation, evaluate
 
-__all__ = ["Check", "Evaluation", "check", "evaluate"]
+__all__ = ["Check", "Evaluation", "LMCheck", "check", "check_lm", "evaluate"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.pacing import Rates, ServerState
+from tagframe.lm.pacing import OwnTime, Rates, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
 from tagframe.lm.store import ResponseStore
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
 HOPELESS = 64
-"""A run stops when this many requests time out before any is answered. It also stops when this many rows in a row fail
-after all their retries."""
+"""A run stops when this many requests time out before any is answered, for as long as an outage is waited for. It also
+stops when this many rows in a row fail after all their retries."""
 ROOM_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
 LONG_ANSWER = 16_384
@@ -92,6 +92,7 @@ class Attempts:
         self._stopping = asyncio.Event()
         self._answered = False
         self._timeouts = 0
+        self._began = time.monotonic()
 
     async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
         """The reply to a prompt, after as many attempts as the policy allows.
@@ -159,7 +160,16 @@ class Attempts:
                 meter.retried += 1
                 return await self._attempt(prompt, meter, parameters)
 
-            return await self._route.lm.retry.again(error, again, self._sleep)
+            retry = self._route.lm.retry
+            try:
+                return await retry.again(error, again, self._sleep)
+            except LMRequestFailed as last:
+                if last.away is not None and last.away > retry.outage:
+                    last.args = (
+                        f"{last}; after an outage of {last.away:.0f} s (RetryPolicy(outage={retry.outage:g}))",
+                    )
+                    self.stop(last)
+                raise
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -196,14 +206,21 @@ class Attempts:
         try:
             if route.rates is not None:
                 await route.rates.take(expected, self._sleep)
-            started = await route.state.enter(route.lm.retry.patience, self._sleep, expected)
+            sending = await route.state.enter(route.lm.retry.patience, self._sleep, expected)
             told: Reply | LMRequestFailed | None = None
             try:
                 if self._stopped is not None:
                     raise _not_sent(self._stopped)
                 meter.sent += 1
                 spent = reserved  # what was sent counts as paid, until the server says what it took
-                reply = await route.transport.send(prompt, parameters, route.lm.timeout)
+                try:
+                    async with OwnTime(route.lm.timeout, route.state.answers, sending):
+                        reply = await route.transport.send(prompt, parameters, sending.begins)
+                except LMRequestFailed:
+                    raise
+                except TimeoutError as error:
+                    where = f"{route.lm.timeout:g} s from {route.transport.endpoint}"
+                    raise RequestTimedOut(f"no answer within {where}") from error
                 reply = told = self._believed(reply, prompt, parameters)
                 self._answered = True
                 cost, tokens_out = self._charge(prompt, reply, meter)
@@ -224,19 +241,21 @@ class Attempts:
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.state.leave(started, told, route.lm.retry.patience, expected)
-                meter.seconds += time.monotonic() - started
+                route.state.leave(sending, told, route.lm, expected)
+                meter.seconds += time.monotonic() - sending.at
         finally:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING, window)
 
     def _is_hopeless(self, error: LMRequestFailed) -> bool:
+        """Whether every request would fail in this way; a silent server is given as long as one that is away."""
         if error.stops_run:
             return True
         self._answered = self._answered or error.status is not None
         if isinstance(error, RequestTimedOut):
             self._timeouts += 1
-        return not self._answered and self._timeouts >= HOPELESS
+        silent = time.monotonic() - self._began
+        return not self._answered and self._timeouts >= HOPELESS and silent > self._route.lm.retry.outage
 
     async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -262,9 +262,9 @@ class _Vectors:
         self.endpoint: str = inner.endpoint
         self._inner = inner
 
-    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
+    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
-        reply: Reply = await self._inner.embed([str(message.content) for message in prompt.messages], timeout)
+        reply: Reply = await self._inner.embed([str(message.content) for message in prompt.messages], begins)
         return reply
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, raise_error_in, read_reply, read_vectors
 from tagframe.quiet import quiet
 
+_A_DAY = 86_400.0
 _OF_A_CHOICE = ("index", "native_finish_reason", "error")
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason")
 """Where providers say why an answer ended: OpenAI and most others, Anthropic, Bedrock, Gemini, Ollama."""
@@ -37,12 +38,12 @@ class LiteLLM:
         self._api_base = api_base
         self._api_key = api_key
 
-    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
+    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
         told = _Told()
         fields = {"messages": prompt.to_dicts(), **parameters.to_dict()}
         try:
-            response = await self._call("acompletion", timeout, logger_fn=told, **fields)
+            response = await self._call("acompletion", logger_fn=told, **fields)
         except LMRequestFailed:
             if told.choices:  # what a response of status 200 reports as its error has no status of its own
                 raise_error_in(told.body, self._secrets())
@@ -50,30 +51,27 @@ class LiteLLM:
         body = told.correct(response.model_dump(warnings=False))
         return read_reply(body, _headers(response), tools=parameters.tools, secrets=self._secrets())
 
-    async def embed(self, texts: list[str], timeout: float) -> Reply:
+    async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.openai_http.OpenAIHTTP.embed`."""
-        response = await self._call("aembedding", timeout, input=texts)
+        response = await self._call("aembedding", input=texts)
         return read_vectors(response.model_dump(warnings=False), len(texts), _headers(response), self._secrets())
 
-    async def _call(self, function: str, timeout: float, **fields: Any) -> Any:
+    async def _call(self, function: str, **fields: Any) -> Any:
         try:
-            async with asyncio.timeout(timeout):
-                return await getattr(self._litellm, function)(
-                    model=self.model,
-                    api_base=self._api_base,
-                    api_key=self._api_key,
-                    timeout=timeout,
-                    num_retries=0,  # retries are ours, alike for both transports
-                    max_retries=0,
-                    drop_params=True,
-                    **fields,
-                )
-        except TimeoutError as error:
-            raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
+            return await getattr(self._litellm, function)(
+                model=self.model,
+                api_base=self._api_base,
+                api_key=self._api_key,
+                timeout=_A_DAY,  # the limit is the caller's
+                num_retries=0,  # retries are ours, alike for both transports
+                max_retries=0,
+                drop_params=True,
+                **fields,
+            )
         except Exception as error:  # litellm passes on what its providers' clients raise
-            raise self._failure(error, timeout) from None  # whose messages may show the key
+            raise self._failure(error) from None  # whose messages may show the key
 
-    def _failure(self, error: Exception, timeout: float) -> LMRequestFailed:
+    def _failure(self, error: Exception) -> LMRequestFailed:
         """The same error that the direct transport would have raised.
 
         litellm wraps its providers' errors, often under another status; the original response is further down.
@@ -89,10 +87,12 @@ class LiteLLM:
             headers = {name.lower(): value for name, value in response.headers.items()}
             return failure(response.status_code, _reason(response, error), headers, self._secrets())
         if any(isinstance(cause, openai.APITimeoutError | httpx.TimeoutException | TimeoutError) for cause in causes):
-            return RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}")
+            return RequestTimedOut(f"no answer in time from {self.endpoint}")
         lost = openai.APIConnectionError | httpx.TransportError | aiohttp.ClientConnectionError | ConnectionError
         if any(isinstance(cause, lost) for cause in causes):
-            return ConnectionFailed(f"no answer from {self.endpoint}: {type(causes[-1]).__name__}")
+            failed = ConnectionFailed(f"no answer from {self.endpoint}: {type(causes[-1]).__name__}")
+            failed.connected = not any(isinstance(cause, httpx.ConnectError) for cause in causes)
+            return failed
         status = getattr(error, "status_code", 500)
         if isinstance(status, int) and 400 <= status < 500:  # refused by litellm itself, as for a missing key
             return failure(status, str(error), {}, self._secrets())

@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -85,44 +85,59 @@ class OpenAIHTTP:
                 fields["max_completion_tokens"] = fields.pop("max_tokens")
         return {"model": self.model, "messages": prompt.to_dicts(), **fields}
 
-    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
+    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
         most = MAX_RESPONSE * (LOGPROBS_TIMES if parameters.logprobs else 1)
-        body, headers = await self._post("/chat/completions", self.body(prompt, parameters), timeout, most)
+        body, headers = await self._post("/chat/completions", self.body(prompt, parameters), begins, most)
         return read_reply(body, headers, tools=parameters.tools, secrets=self._secrets)
 
-    async def embed(self, texts: list[str], timeout: float) -> Reply:
+    async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
         """The vectors of texts, as :func:`tagframe.lm.transport.read_vectors` gives them.
 
         Raises:
             LMRequestFailed: as :meth:`send`.
         """
         fields = {"model": self.model, "input": texts, "encoding_format": "float"}
-        body, headers = await self._post("/embeddings", fields, timeout, MAX_RESPONSE)
+        body, headers = await self._post("/embeddings", fields, begins, MAX_RESPONSE)
         return read_vectors(body, len(texts), headers, self._secrets)
 
+    async def models(self) -> Any:
+        """The server's list of models, with what it says of each.
+
+        Raises:
+            LMRequestFailed: as :meth:`send`.
+        """
+        body, _ = await self._post("/models", None, lambda: None, MAX_RESPONSE)
+        return body
+
     async def _post(
-        self, path: str, fields: dict[str, Any], timeout: float, most: int
+        self, path: str, fields: dict[str, Any] | None, begins: Callable[[], None], most: int
     ) -> tuple[Any, Mapping[str, str]]:
-        """The body and the headers of the response."""
+        """The body and the headers of the response; to a GET, where there are no fields."""
         import aiohttp
 
         scheme, host, base, query = self._base
-        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=min(CONNECT_SECONDS, timeout))
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         try:
-            async with _session().post(
+            async with _session().request(
+                "GET" if fields is None else "POST",
                 urlunsplit((scheme, host, base + path, query, "")),
-                data=json.dumps(fields).encode(),
+                data=None if fields is None else json.dumps(fields).encode(),
                 headers=self._headers,
                 timeout=limit,
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as response:
+                begins()
                 raw = await _read(response, most)
         except TimeoutError as error:
-            raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
+            raise RequestTimedOut(f"no connection within {CONNECT_SECONDS:g} s to {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionFailed(f"no answer from {self.endpoint}: {type(error).__name__}: {error}") from error
+            lost = ConnectionFailed(f"no answer from {self.endpoint}: {type(error).__name__}: {error}")
+            lost.connected = not isinstance(error, aiohttp.ClientConnectorError)
+            if isinstance(error, aiohttp.ClientConnectorDNSError):  # no such host: to wait does not make one
+                lost.retryable, lost.stops_run = False, True
+            raise lost from error
         if response.status != 200:
             raise failure(response.status, error_message(raw), response.headers, self._secrets)
         try:

@@ -9,30 +9,57 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
-from tagframe.errors import LMRequestFailed, RateLimited
+from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut
 from tagframe.lm.quota import Quota, Sleep
+from tagframe.lm.retry import AWAY
 from tagframe.lm.transport import Reply
+
+if TYPE_CHECKING:
+    from tagframe.lm.model import LM
 
 UNCOUNTED = 16
 """Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
 CUT = 0.5
 """The factor for the number in flight after a 429 (additive increase, multiplicative decrease, as in TCP)."""
+LONGEST_LOOK = 2.0
+"""The most seconds between two requests that look whether a server is back."""
+QUEUED = 4
+"""A server has a queue if answers take this many times as long as the quickest of equal work."""
+LESS = 0.9
+"""With half the requests in flight, a server that has a queue answers at least this share as many a second."""
+ROUND = 24
+"""The fewest answers by which a server is judged."""
+ROUNDS_WITHOUT_TRIAL = 16
+"""After a trial in which it did not."""
+REMEMBERED = 4096
+"""Times of answers that are kept."""
 
 
 class AdaptiveLimit:
     """Limits the number of requests in flight: halved after a 429, plus one after each round of answers.
 
+    It is halved for a trial, too, where answers take several times as long as they could: the requests then wait in a
+    queue of the server. If fewer come a second, as from a server that computes many at once, the trial ends.
+
     The limit is never above the highest concurrency of the calls in progress. Used from one event loop only.
+
+    Attributes:
+        away: whether the server answers nothing at present, so that one request at a time looks whether it is back.
     """
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.away = False
         self._ceilings: list[int] = []
         self._limit = math.inf  # what the server takes, as far as a 429 has told
         self._ceiling_at_cut = 0
         self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._rounds = _Rounds()
 
     @property
     def ceiling(self) -> int:
@@ -42,7 +69,7 @@ class AdaptiveLimit:
     @property
     def limit(self) -> int:
         """The current limit on requests in flight."""
-        return max(1, int(min(self._limit, self.ceiling)))
+        return 1 if self.away else max(1, int(min(self._limit, self.ceiling)))
 
     @contextmanager
     def serving(self, ceiling: int) -> Iterator[None]:
@@ -73,6 +100,22 @@ class AdaptiveLimit:
         self.in_flight -= 1
         self._wake()
 
+    def back(self) -> None:
+        """Register that the server answers again."""
+        self.away = False
+        self._wake()
+
+    def took(self, times: float) -> None:
+        """Register a success that took so many times the seconds of the quickest of equal work."""
+        limit = self.limit
+        if self.in_flight < limit / 2 or limit == 1:
+            self._rounds = _Rounds()  # it is not this limit that makes them wait
+            return
+        better = self._rounds.judge(limit, times)
+        if better is not None:
+            self._ceiling_at_cut, self._limit = self.ceiling, better
+            self._last_cut = time.monotonic()
+
     def answered(self) -> None:
         """Register a success; the limit grows if it is all that prevents more requests."""
         if self.in_flight >= self._limit - 1:
@@ -80,11 +123,15 @@ class AdaptiveLimit:
             if self._limit >= self._ceiling_at_cut:
                 self._limit = math.inf
 
-    def refused(self, sent_at: float) -> None:
-        """Register a 429; requests that were sent before the last cut do not cut again."""
+    def refused(self, sent_at: float, least: float = 1.0) -> None:
+        """Register a 429, or another sign of too many; requests that were sent before the last cut do not cut again.
+
+        The limit is not cut below ``least``.
+        """
         if sent_at > self._last_cut:
             self._ceiling_at_cut = self.ceiling
-            self._limit = max(1.0, min(self._limit, float(self.in_flight)) * CUT)
+            before = min(self._limit, float(self.in_flight))
+            self._limit = max(before * CUT, min(before, least))
             self._last_cut = time.monotonic()
 
     def _wake(self) -> None:
@@ -93,6 +140,115 @@ class AdaptiveLimit:
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
+
+
+class _Rounds:
+    """Answers by rounds of as many as are in flight: how many a second, and how long they took."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._answers = 0
+        self._times = 0.0
+        self._before: tuple[float, int] | None = None  # a trial's answers a second and limit until it began
+        self._resting = 0
+
+    def judge(self, limit: int, times: float) -> float | None:
+        """Count an answer while so many are in flight; the better limit, where a round has shown one."""
+        now = time.monotonic()
+        if not self._answers:
+            self._began = now
+        self._answers += 1
+        self._times += times
+        if self._answers <= max(limit, ROUND):
+            return None
+        rate, queued = (self._answers - 1) / max(now - self._began, 1e-9), self._times / self._answers >= QUEUED
+        self._answers, self._times = 0, 0.0
+        before, self._before = self._before, None
+        if before is not None and rate < LESS * before[0]:
+            self._resting = ROUNDS_WITHOUT_TRIAL
+            return float(before[1])
+        self._resting = max(0, self._resting - 1)
+        if not queued or self._resting:
+            return None
+        self._before = rate, limit
+        return max(1.0, limit * CUT)
+
+
+class Answers:
+    """When a server's answers came, for requests that waited behind others in its queue."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._times: deque[float] = deque(maxlen=REMEMBERED)
+
+    def add(self) -> None:
+        """Register an answer."""
+        self.count += 1
+        self._times.append(time.monotonic())
+
+    def turn_of(self, sent: Sent) -> float:
+        """When a request's own time began, as far as can be told.
+
+        That is the time of the answer that made room for it: of as many as were in flight when it was sent, the latest
+        so far. So a request times out only if nothing has moved for that long, or if others have overtaken it.
+        """
+        since = min(self.count - sent.answers, sent.ahead)
+        back = self.count - sent.answers - since  # answers after that one
+        return max(sent.at, sent.begun, self._times[-1 - min(back, len(self._times) - 1)] if since else sent.at)
+
+
+@dataclass(slots=True)
+class Sent:
+    """A request in flight.
+
+    Attributes:
+        at: when it was sent.
+        ahead: the requests that were in flight then.
+        answers: the answers that had come by then.
+        begun: when the first byte of its answer came; 0 until then.
+    """
+
+    at: float
+    ahead: int
+    answers: int
+    begun: float = 0.0
+
+    def begins(self) -> None:
+        """Register the first byte."""
+        self.begun = time.monotonic()
+
+
+class OwnTime:
+    """A block that is cancelled, with TimeoutError, when a request has had its own time.
+
+    Args:
+        seconds: of the request's own.
+        answers: of its server.
+        sent: the request.
+    """
+
+    def __init__(self, seconds: float, answers: Answers, sent: Sent) -> None:
+        self._seconds, self._answers, self._sent = seconds, answers, sent
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        self._timer = self._loop.call_later(self._seconds, self._look)
+        await self._timeout.__aenter__()
+        return self
+
+    def _look(self) -> None:
+        left = self._answers.turn_of(self._sent) + self._seconds - time.monotonic()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        else:
+            self._timeout.reschedule(self._loop.time())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
 
 
 class Rates:
@@ -172,6 +328,7 @@ class ServerState:
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
         gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
         lengths: the lengths of its answers.
+        answers: when they came.
     """
 
     def __init__(self) -> None:
@@ -180,23 +337,30 @@ class ServerState:
         self.reasoning = 0
         self.gives_logprobs = True
         self.lengths = Lengths()
+        self.answers = Answers()
         self._paused_until = 0.0
+        self._answers_at_cut = -1  # by the last cut after a timeout
+        self._reached = False  # whether there was ever a server
+        self._away_since: float | None = None
+        self._looks = 0  # requests since then
+        self._look_at = 0.0  # the time of the next
+        self._least: dict[tuple[int, int], float] = {}  # seconds, by the work
 
     @property
     def paused(self) -> bool:
         """Whether the server has asked for a pause that is not over."""
         return time.monotonic() < self._paused_until
 
-    async def enter(self, patience: float, sleep: Sleep, tokens: int) -> float:
-        """Wait until a request with this number of tokens may be sent; gives the time for :meth:`leave`.
+    async def enter(self, patience: float, sleep: Sleep, tokens: int) -> Sent:
+        """Wait until a request with this number of tokens may be sent; gives what :meth:`leave` takes.
 
         Raises:
             RateLimited: the server has asked for a pause that lasts longer than ``patience`` seconds from now.
         """
         await self.gate.acquire()
         try:
-            while (wait := self._paused_until - time.monotonic()) > 0:
-                if wait > patience:
+            while (wait := max(self._paused_until, self._look_at) - time.monotonic()) > 0:
+                if self._paused_until - time.monotonic() > patience:
                     raise RateLimited(
                         f"not sent: the server asked to wait {wait:.0f} s more; the patience is {patience:g} s",
                         429,
@@ -208,22 +372,67 @@ class ServerState:
         except BaseException:
             self.gate.release()
             raise
-        return time.monotonic()
+        return Sent(time.monotonic(), self.gate.in_flight - 1, self.answers.count)
 
-    def leave(self, sent_at: float, told: Reply | LMRequestFailed | None, patience: float, tokens: int) -> None:
+    def leave(self, sent: Sent, told: Reply | LMRequestFailed | None, lm: LM, tokens: int) -> None:
         """Register the end of a request: with a reply, an error, or neither if it was cancelled."""
         self.quota.give_back(tokens)
         if told is not None:
             self.quota.learn(told.limits)
-        if isinstance(told, RateLimited):
-            self.gate.refused(sent_at)
+        if isinstance(told, Reply):
+            self._answered(sent, told, lm.timeout, tokens)
+        elif told is not None:
+            self._failed(sent, told, lm)
+        self.gate.release()
+
+    def _answered(self, sent: Sent, reply: Reply, timeout: float, tokens: int) -> None:
+        self._is_there()
+        self.answers.add()
+        seconds = time.monotonic() - sent.at
+        work = (reply.tokens_in or tokens).bit_length(), (reply.tokens_out or len(reply.text)).bit_length()
+        least = self._least[work] = min(seconds, self._least.get(work, seconds))
+        if seconds > timeout / 2 and seconds > 2 * least:  # soon they would time out
+            self.gate.refused(sent.at)
+        else:
+            self.gate.answered()
+            self.gate.took(seconds / max(least, 1e-9))
+
+    def _failed(self, sent: Sent, error: LMRequestFailed, lm: LM) -> None:
+        if isinstance(error, RateLimited) or error.status in AWAY:
+            self.gate.refused(sent.at)
             # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
             # are refused by the server themselves.
-            if told.retry_after is not None and told.retry_after <= patience:
-                self._paused_until = max(self._paused_until, time.monotonic() + told.retry_after)
-        elif not isinstance(told, LMRequestFailed):
-            self.gate.answered()
-        self.gate.release()
+            if error.retry_after is not None and error.retry_after <= lm.retry.patience:
+                self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+        if error.status in AWAY or (isinstance(error, ConnectionFailed) and not error.connected and self._reached):
+            self._is_away(error, lm)
+        elif isinstance(error, RequestTimedOut) or error.status == 504:
+            # Where others were answered, it hangs alone; and where none is since the last cut, fewer do not help. A
+            # server that has not answered yet may be at work for others, and on what timed out.
+            answered = self.answers.count
+            if answered - sent.answers < sent.ahead and (not answered or answered != self._answers_at_cut):
+                self._answers_at_cut = answered
+                self.gate.refused(sent.at, least=4)
+        elif error.status is not None and not isinstance(error, RateLimited):
+            self._is_there()
+            self.answers.add()
+        self._reached = self._reached or error.status is not None
+
+    def _is_away(self, error: LMRequestFailed, lm: LM) -> None:
+        """Have one request at a time look whether the server is back, after waits that grow."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since, self._looks, self.gate.away = now, 0, True
+        error.away, error.retryable, error.stops_run = now - self._away_since, True, False
+        if now >= self._look_at:
+            self._look_at = now + min(lm.retry.first_wait * 2**self._looks, lm.retry.longest_wait, LONGEST_LOOK)
+            self._looks = min(self._looks + 1, 10)
+
+    def _is_there(self) -> None:
+        self._reached = True
+        if self._away_since is not None:
+            self._away_since, self._look_at = None, 0.0
+            self.gate.back()
 
 
 _states: dict[tuple[str, str], ServerState] = {}

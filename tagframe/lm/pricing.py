@@ -16,8 +16,8 @@ BYTES_PER_TOKEN = 3
 TOKENS_PER_MESSAGE = 5
 TEMPLATE_TOKENS = 30
 _WITHOUT_PRICES = {
-    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "lm_studio", "ollama", "ollama_chat", "openai_like",
-    "text-embedding-inference", "xinference",
+    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "llama.cpp", "llamafile", "lm_studio", "ollama",
+    "ollama_chat", "openai_like", "text-embedding-inference", "vllm", "xinference",
 }  # fmt: skip
 ASSUMED_ANSWER = 256
 """Tokens assumed for an answer, if there is no limit and nothing was measured."""

@@ -17,7 +17,7 @@ TransportName: TypeAlias = Literal["auto", "http", "litellm"]
 
 @dataclass(frozen=True)
 class _Provider:
-    base: str | None
+    base: str | None  # None for any server whose URL is given
     base_variables: tuple[str, ...]
     key_variables: tuple[str, ...]
     key_needed: bool = False
@@ -28,10 +28,14 @@ _DIRECT = {
     "openai": _Provider(
         "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"), ("OPENAI_API_KEY",), key_needed=True
     ),
-    "hosted_vllm": _Provider(None, ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
+    # Servers on this machine, at the port that each listens at.
+    "hosted_vllm": _Provider("http://localhost:8000/v1", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
+    "vllm": _Provider("http://localhost:8000/v1", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
     "ollama": _Provider("http://localhost:11434", ("OLLAMA_API_BASE",), ("OLLAMA_API_KEY",)),
     "ollama_chat": _Provider("http://localhost:11434", ("OLLAMA_API_BASE",), ("OLLAMA_API_KEY",)),
-    "lm_studio": _Provider(None, ("LM_STUDIO_API_BASE",), ("LM_STUDIO_API_KEY",)),
+    "llama.cpp": _Provider("http://localhost:8080/v1", ("LLAMA_CPP_API_BASE",), ("LLAMA_API_KEY",)),
+    "llamafile": _Provider("http://localhost:8080/v1", ("LLAMAFILE_API_BASE",), ("LLAMAFILE_API_KEY",)),
+    "lm_studio": _Provider("http://localhost:1234/v1", ("LM_STUDIO_API_BASE",), ("LM_STUDIO_API_KEY",)),
 }
 
 
@@ -40,12 +44,12 @@ def connect(
 ) -> Transport:
     """The transport of a model.
 
-    OpenAI-compatible providers (``openai/…``, ``hosted_vllm/…``, ``ollama/…``) and any ``api_base`` are called
-    directly, every other provider through litellm.
+    OpenAI, servers on this machine (``ollama/…``, ``llama.cpp/…``, ``vllm/…``, ``lm_studio/…``) and any ``api_base``
+    are called directly, every other provider through litellm.
 
     Raises:
         InvalidArgument: an unknown transport or a malformed ``api_base``.
-        NotConfigured: the provider needs a key or an ``api_base`` and none is set.
+        NotConfigured: the provider needs a key and none is set.
     """
     if transport not in ("auto", "http", "litellm"):
         raise InvalidArgument(f"transport must be 'auto', 'http' or 'litellm'; got {transport!r}")
@@ -58,9 +62,7 @@ def connect(
     if provider is None:
         provider, rest = _Provider(None, (), ("OPENAI_API_KEY",)), model
     base = api_base or _first(provider.base_variables) or provider.base
-    if base is None:
-        ways = " or ".join(("api_base=", *provider.base_variables))
-        raise NotConfigured(f"{model!r} needs the URL of its server: set {ways}")
+    assert base is not None  # a provider without one was made for an api_base
     if prefix.startswith("ollama") and not base.rstrip("/").endswith("/v1"):
         base = base.rstrip("/") + "/v1"
     key = api_key or _first(provider.key_variables)

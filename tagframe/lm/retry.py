@@ -13,6 +13,9 @@ from tagframe.errors import InvalidArgument, LMRequestFailed, RateLimited
 
 T = TypeVar("T")
 
+AWAY = (502, 503, 529)
+"""What a server, or a proxy before it, answers while it is loading, restarting or overloaded."""
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -23,10 +26,13 @@ class RetryPolicy:
     Attributes:
         faults: retries after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed,
             empty or broken-off answer.
-        refusals: retries after a 429 (too many requests).
+        refusals: retries after a 429 (too many requests), 502, 503 or 529.
         first_wait: seconds before the first retry at most; doubled for each further one.
         longest_wait: the longest wait in seconds, unless the server asks for more.
         patience: if the server asks for a longer wait than these seconds, the request fails instead.
+        outage: the seconds for which a server that loads its model, restarts or has become unreachable is waited for.
+            One request at a time then looks whether it is back; this is not counted as a retry in the limits above.
+            Then nothing more is sent. A server that was never reached is not waited for.
 
     Raises:
         InvalidArgument: for a negative number.
@@ -37,6 +43,7 @@ class RetryPolicy:
     first_wait: float = 0.5
     longest_wait: float = 30.0
     patience: float = 300.0
+    outage: float = 120.0
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -57,7 +64,7 @@ class RetryPolicy:
             LMRequestFailed: the last failure, when the policy allows no further attempt.
         """
         failures: list[LMRequestFailed] = [first]
-        refusals = 0
+        faults = refusals = 0
 
         async def attempt_after_first() -> T:
             if failures:
@@ -68,24 +75,32 @@ class RetryPolicy:
             await sleep(seconds)
 
         def stop(state: tenacity.RetryCallState) -> bool:
-            nonlocal refusals
+            nonlocal faults, refusals
             error = _failure(state)
             if (error.retry_after or 0.0) > self.patience:
                 return True
-            if isinstance(error, RateLimited):
+            # Nothing was sent, or others have found the same: the server is waited for by all together.
+            if error.away is not None and (error.away or error.status is None):
+                return error.away > self.outage
+            if isinstance(error, RateLimited) or error.status in AWAY:
                 refusals += 1
                 return refusals > self.refusals
-            return state.attempt_number - refusals > self.faults
+            faults += 1
+            return faults > self.faults
 
         backoff = tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, LMRequestFailed) and error.retryable),
             stop=stop,
-            wait=lambda state: (_failure(state).retry_after or 0.0) + backoff(state),
+            wait=lambda state: 0.0 if _failure(state).away is not None else _wait(state) + backoff(state),
             sleep=rest,
             reraise=True,
         )
         return await retrying(attempt_after_first)
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    return _failure(state).retry_after or 0.0
 
 
 def _failure(state: tenacity.RetryCallState) -> LMRequestFailed:

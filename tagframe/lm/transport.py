@@ -7,7 +7,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
@@ -36,6 +36,8 @@ _CONTEXT = re.compile(
 _TOO_LONG = "; shorten the cells, or take a model with a longer context"
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _SHOWN = 500
+_SECRET = 8
+"""The shortest key that is struck out of messages: the letters of a shorter one are in every word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,11 @@ class Transport(Protocol):
 
     endpoint: str
 
-    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
-        """The answer.
+    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
+        """The answer; waits for it without end.
+
+        Args:
+            begins: called when the answer begins to arrive, where that can be told.
 
         Raises:
             LMRequestFailed: one of its subclasses; the message contains no key.
@@ -199,7 +204,6 @@ def _is_reasoning(text: str) -> bool:
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
     """The error for a response with an error status; ``secrets`` are removed from the server's message."""
-    message = _without(secrets, message)
     kind, way = LMRequestFailed, ""
     if status == 401:
         kind, way = AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
@@ -213,7 +217,7 @@ def failure(status: int, message: str, headers: Mapping[str, str], secrets: tupl
         kind = ServerFailed
     elif status in (400, 413, 422) and _CONTEXT.search(message):
         kind, way = ContextTooLong, _TOO_LONG
-    fact = f"the server answered {status}: {shorten(message) or 'no reason given'}{way}"
+    fact = f"the server answered {status}: {shorten(_without(secrets, message)) or 'no reason given'}{way}"
     error = kind(fact, status, retry_after(headers) if kind.retryable else None)
     error.limits = limits_of(headers)
     return error
@@ -246,8 +250,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _without(secrets: tuple[str, ...], message: str) -> str:
-    for secret in secrets:
-        message = message.replace(secret, "***")
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
+        if len(secret) >= _SECRET:
+            message = message.replace(secret, "***")
     return message
 
 

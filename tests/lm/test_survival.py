@@ -156,7 +156,7 @@ def test_a_server_that_is_down_stops_the_run():
 
 def test_a_server_that_never_answers_stops_the_run(server: Server):
     server.answers = lambda request: scripted.HANG
-    lm = LM("openai/test", api_base=server.url, timeout=0.2, store=None)
+    lm = LM("openai/test", api_base=server.url, timeout=0.2, store=None, retry=RetryPolicy(outage=0))
     completions = lm.complete(prompts(803))
     assert {type(completion.error) for completion in completions} <= {errors.RequestTimedOut, RunStopped}
     assert isinstance(completions[802].error, RunStopped)

@@ -179,7 +179,7 @@ def test_an_answer_that_was_cut_off_is_none(
     server: Server, either: LM, text: str | None, unfinished: bool, reason: str
 ):
     server.answers = lambda request: Reply(text, finish_reason=reason)
-    reply = background.submit(either.transport.send(Prompt.of("a"), Parameters(), 120)).result()
+    reply = background.submit(either.transport.send(Prompt.of("a"), Parameters(), lambda: None)).result()
     assert reply.truncated
     assert reply.unfinished == unfinished
     assert (text or "").endswith(reply.text)  # litellm keeps reasoning apart
@@ -289,11 +289,25 @@ def test_the_key_and_url_of_the_environment(monkeypatch: pytest.MonkeyPatch, ser
     assert server.requests[0].headers["authorization"] == "Bearer sk-environment"
 
 
-def test_no_key_and_no_url():
+def test_no_key():
     with pytest.raises(NotConfigured, match="OPENAI_API_KEY"):
         LM("openai/gpt-4o-mini").complete([Prompt.of("a")])
-    with pytest.raises(NotConfigured, match="HOSTED_VLLM_API_BASE"):
-        LM("hosted_vllm/mine").complete([Prompt.of("a")])
+
+
+@pytest.mark.parametrize(
+    ("model", "endpoint"),
+    [
+        ("ollama/llama3.2", "http://localhost:11434/v1"),
+        ("llama.cpp/any", "http://localhost:8080/v1"),
+        ("vllm/meta-llama/Llama-3.2-3B", "http://localhost:8000/v1"),
+        ("hosted_vllm/mine", "http://localhost:8000/v1"),
+        ("lm_studio/qwen", "http://localhost:1234/v1"),
+    ],
+)
+def test_a_server_on_this_machine_needs_only_its_name(model: str, endpoint: str):
+    transport = connect(model)
+    assert isinstance(transport, OpenAIHTTP)
+    assert (transport.endpoint, transport.model) == (endpoint, model.partition("/")[2])
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "", "http://", "http://[::1", "http://h:x/v1"])

@@ -1,0 +1,132 @@
+"""What a server can do, found out by a few small requests; :func:`tagframe.check_lm` says it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from tagframe.errors import LMRequestFailed, RequestTimedOut
+from tagframe.lm import background
+from tagframe.lm.model import LM
+from tagframe.lm.openai_http import OpenAIHTTP
+from tagframe.lm.pricing import window_of
+from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.transport import Reply
+
+T = TypeVar("T")
+
+AT_ONCE = 4
+"""Requests that are sent together."""
+_SHORT = Parameters(max_tokens=8)
+_WINDOWS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "max_context_length")
+"""Where lists of models say the window: llama.cpp, vLLM, LM Studio, OpenRouter."""
+_FORM = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "answer",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
+            "required": ["answer"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What was found.
+
+    Attributes:
+        window: the tokens that the model reads and writes in one request, or None.
+        structured: whether the server holds an answer to a JSON schema.
+        logprobs: whether it gives log probabilities.
+        seconds: of one short request.
+        at_once: how many of four such requests it serves together.
+    """
+
+    window: int | None
+    structured: bool
+    logprobs: bool
+    seconds: float
+    at_once: int
+
+
+def probe(lm: LM) -> Probed:
+    """Send eight small requests, which no store or budget sees.
+
+    Raises:
+        LMRequestFailed: the server does not answer a plain one.
+        NotConfigured: a key or a URL is needed and none is set.
+    """
+    _wait(lm, _send(lm, "Say hello."))  # the first also connects, and may load the model
+    began = time.monotonic()
+    _wait(lm, _send(lm, "Name a colour."))
+    one = time.monotonic() - began
+    began = time.monotonic()
+    _wait(lm, _together(lm))
+    together = time.monotonic() - began
+    return Probed(
+        window=_window(lm),
+        structured=structured(lm),
+        logprobs=_gives_logprobs(lm),
+        seconds=one,
+        at_once=max(1, min(AT_ONCE, round(AT_ONCE * one / together))),
+    )
+
+
+def structured(lm: LM) -> bool:
+    """Whether the server holds an answer to a JSON schema where the prompt says nothing of one."""
+    form = Parameters(max_tokens=24, extra=lm.extra_body | {"response_format": _FORM})
+    with suppress(LMRequestFailed, ValueError, LookupError, TypeError):
+        return json.loads(_wait(lm, _send(lm, "Describe the rain.", form)).text)["answer"] in ("yes", "no")
+    return False
+
+
+def _gives_logprobs(lm: LM) -> bool:
+    with suppress(LMRequestFailed):
+        return bool(_wait(lm, _send(lm, "Name a fruit.", replace(_SHORT, logprobs=True))).logprobs)
+    return False
+
+
+def _window(lm: LM) -> int | None:
+    """The window as it is set, else as the server says, else litellm's."""
+    set_by_user, transport = lm.settings().context_window, lm.transport
+    if set_by_user is None and isinstance(transport, OpenAIHTTP):
+        with suppress(LMRequestFailed, LookupError, TypeError, AttributeError):
+            models = _wait(lm, transport.models())["data"]
+            entry = next((one for one in models if one["id"] == transport.model), models[0])
+            told = entry | (entry.get("meta") or {})
+            if windows := [told[name] for name in _WINDOWS if isinstance(told.get(name), int)]:
+                return int(windows[0])
+    return set_by_user or window_of(lm.model)
+
+
+async def _together(lm: LM) -> None:
+    await asyncio.gather(*(_send(lm, f"Name colour {number}.") for number in range(AT_ONCE)))
+
+
+async def _send(lm: LM, text: str, parameters: Parameters = _SHORT) -> Reply:
+    if lm.extra_body and not parameters.extra:
+        parameters = replace(parameters, extra=lm.extra_body)
+    return await lm.transport.send(Prompt.of(text), parameters, lambda: None)
+
+
+def _wait(lm: LM, answer: Coroutine[Any, Any, T]) -> T:
+    async def in_time() -> T:
+        async with asyncio.timeout(lm.timeout):
+            return await answer
+
+    try:
+        return background.submit(in_time()).result()
+    except LMRequestFailed:
+        raise
+    except TimeoutError as error:
+        raise RequestTimedOut(f"no answer within {lm.timeout:g} s from {lm.transport.endpoint}") from error
