@@ -163,6 +163,8 @@ class Scripted:
     def _of_row(self, system: str, row: Mapping[str, Any], packed: bool) -> str:
         if "one number from 0 to 1" in system:
             return f"{self._scores(row, packed):.2f}"
+        if "one whole number from 0 to 100" in system:
+            return f"{100 * self._scores(row, packed):.0f}"
         feels = self._feels(row, packed)
         return ("positive" if feels else "negative") if "as it is written here" in system else str(feels)
 

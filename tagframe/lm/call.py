@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -62,6 +62,8 @@ class Batch(Generic[T]):
         sends: False only looks the prompts up in the store: prompts without an answer there end with
             :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
         known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
+        rows: for a prompt's number, the rows of its pack as they are shown, each with the prompt for it alone: noted
+            if the prompt is exported, so that the pack stays as it is.
     """
 
     prompts: Sequence[Prompt]
@@ -75,6 +77,7 @@ class Batch(Generic[T]):
     stored: Stored = "any"
     sends: bool = True
     known: Sequence[str] | None = None
+    rows: Callable[[int], Sequence[tuple[str, Prompt]]] | None = None
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]

@@ -29,7 +29,7 @@ from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, counted
 from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import APPLICATION_ID, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.store_schema import APPLICATION_ID, PACKS, VERSION, checksum, create, mark_of, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
@@ -237,6 +237,25 @@ class ResponseStore:
         self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         return self._rows(query, arguments)
 
+    def formed(self, rows: Sequence[bytes]) -> dict[bytes, tuple[str, ...]]:
+        """The packs that were exported with these rows (keys of the prompts for them alone): the rows of each."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):
+            return {}
+        newest = {
+            row: pack
+            for start in range(0, len(rows), _KEYS_A_QUERY)
+            for row, pack in self._rows(
+                f"SELECT row, pack FROM packs WHERE row IN ({','.join('?' * len(rows[start : start + _KEYS_A_QUERY]))})"
+                " ORDER BY id",
+                rows[start : start + _KEYS_A_QUERY],
+            )
+        }
+        lines = {
+            pack: tuple(line for (line,) in self._rows("SELECT line FROM packs WHERE pack = ? ORDER BY id", (pack,)))
+            for pack in dict.fromkeys(newest.values())
+        }
+        return {row: lines[pack] for row, pack in newest.items()}
+
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
         rows = self._rows("SELECT request, body, sample FROM missing ORDER BY rowid")
@@ -360,6 +379,14 @@ class ResponseStore:
         rows = [(request, json.dumps(body), sample, now) for request, body, sample in requests]
         self._transact("INSERT INTO missing VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
+    def note_formed(self, packs: Iterable[tuple[bytes, Iterable[tuple[str, bytes]]]]) -> None:
+        """Note the packs (key, rows as shown with the keys of the prompts for them alone) of missing requests."""
+        rows = [(pack, row, line) for pack, lines in packs for line, row in lines]
+        if rows:
+            for statement in PACKS:
+                self._transact(statement, [()])
+            self._transact("INSERT INTO packs (pack, row, line) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
     def put_imported(self, answers: Iterable[tuple[str, str, bytes, StoredAnswer]]) -> None:
         """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""
         now = time.time()
@@ -385,6 +412,8 @@ class ResponseStore:
         with self._lock:
             count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
             self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
+            if before is None and self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'packs'").fetchone():
+                self._connection.execute("DELETE FROM packs")
             self._connection.execute("DELETE FROM log WHERE logged_at < ?", (when,))
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -101,10 +101,22 @@ class Stream:
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store, and the others with the error :class:`~tagframe.errors.NotStored`."""
         self._take_stored(jobs)
+        formed = self._formed([job.key for job in jobs if job.completion is None])
         for job in jobs:
             if job.completion is None:
-                job.completion = Completion(None, None, _NOT_STORED, Usage(), None, "store")
+                error = _NOT_STORED
+                if lines := formed.get(job.key):
+                    error = NotStored(f"the answer comes from an exported pack of {len(lines)} rows")
+                    error.pack = lines
+                job.completion = Completion(None, None, error, Usage(), None, "store")
         self._call.end(jobs)
+
+    def _formed(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[str, ...]]:
+        """The rows of the exported packs that hold these prompts' rows, by key."""
+        if self._store is not None and self._lm.replays and keys:
+            with warned(self._store, "read"):
+                return self._store.formed(keys)
+        return {}
 
     def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store."""

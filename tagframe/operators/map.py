@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -23,6 +24,7 @@ Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str 
 
 _MAP_TASK = f"Do what the instruction says for a row of a table. {WORLD}"
 _SCORE_TASK = f"Score a row of a table: 0 where what is asked is not at all so, 1 where it is wholly so. {WORLD}"
+_PACKED_SCORE_TASK = _SCORE_TASK.replace(", 1 where", ", 100 where")
 
 
 @declare(guess=lambda prompt: "some words of an answer")
@@ -131,6 +133,7 @@ def sem_score(
         Instruction.resolve(instruction, frame),
         score_value(),
         _SCORE_TASK,
+        in_packs=(score_value(hundredths=True), _PACKED_SCORE_TASK),
         return_explanations=return_explanations,
         examples=examples,
         rows_per_call=rows_per_call,
@@ -155,6 +158,7 @@ def mapped(
     window: int | None,
     settle: Settle | None = None,
     rows_per_call: RowsPerCall = None,
+    in_packs: tuple[Value, str] | None = None,
 ) -> Step[pd.DataFrame]:
     """The frame with columns for a value of each row.
 
@@ -165,6 +169,7 @@ def mapped(
         value: the kind of answer.
         task: the beginning of the system message.
         return_explanations, examples, suffix, on_error, window, rows_per_call: as for :func:`sem_map`.
+        in_packs: the kind of answer and the task of a prompt of several rows, if otherwise; for one number.
         settle: checks a row's cells against the row as it was shown; it returns the cells and a note for the outcome.
     """
     size = rows_per_call_of(rows_per_call)
@@ -181,6 +186,9 @@ def mapped(
         read(text)
         return f"Answer: {text}" if return_explanations else text
 
+    def solved_in_packs(answer: Any) -> str:
+        return solved(answer).replace(str(answer), f"{100 * float(answer):.0f}")
+
     question = Question(
         task,
         f"Instruction: {resolved.text}",
@@ -194,6 +202,11 @@ def mapped(
         window,
         value.alike,
     )
+    if in_packs is not None and size > 1:
+        of_packs, its_task = in_packs
+        turns = tuple(example_turns(examples, resolved, solved_in_packs))
+        asked = {"task": its_task, "form": of_packs.form, "read": reading(of_packs), "guess": of_packs.guess}
+        question = replace(question, in_packs=replace(question, **asked, turns=turns), write=lambda cells: f"{cells[0]:g}")
     rows = encode_rows(frame, resolved.positions, resolved.names)
     replies = yield from ask_rows(question, [row for row in rows if row is not None], size)
 
