@@ -12,12 +12,13 @@ can lose the last transactions, but does not damage the file.)
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import Any
 import tenacity
 
 from tagframe.config import DEFAULT_STORE
-from tagframe.errors import DamagedStore, NotAStore, counted
+from tagframe.errors import DamagedStore, NotAStore, StoreWarning, counted, warn
 from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
 from tagframe.lm.store_schema import APPLICATION_ID, PACKS, VERSION, checksum, create, mark_of, version_of
@@ -412,7 +413,10 @@ class ResponseStore:
         with self._lock:
             count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
             self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
-            if before is None and self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'packs'").fetchone():
+            if (
+                before is None
+                and self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'packs'").fetchone()
+            ):
                 self._connection.execute("DELETE FROM packs")
             self._connection.execute("DELETE FROM log WHERE logged_at < ?", (when,))
             self._connection.execute("VACUUM")
@@ -452,6 +456,27 @@ def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:
         TokenLogprob(token, logprob, tuple((name, value) for name, value in top))
         for token, logprob, top in json.loads(stored)
     )
+
+
+@contextlib.contextmanager
+def warned(store: ResponseStore, what: str) -> Iterator[None]:
+    """A block that ends with a warning if the store cannot be read or written."""
+    try:
+        yield
+    except Exception as error:  # whatever it is, the answers are there
+        warn_of_store(f"the response store {str(store.path)!r} cannot be {what}: {error}")
+    warn_of_damage(store)
+
+
+def warn_of_damage(store: ResponseStore) -> None:
+    """Warn of damaged answers, once of each."""
+    if damage := store.damage:
+        warn(damage, StoreWarning)
+
+
+def warn_of_store(trouble: str) -> None:
+    """Warn that answers are not stored."""
+    warn(f"{trouble}; the run continues, but its answers are not stored", StoreWarning)
 
 
 def default_path() -> Path:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from tagframe.errors import InvalidArgument
+from tagframe.errors import InvalidArgument, spared
 from tagframe.operators.answer_grammar import Unsure
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
@@ -187,7 +187,8 @@ def mapped(
         return f"Answer: {text}" if return_explanations else text
 
     def solved_in_packs(answer: Any) -> str:
-        return solved(answer).replace(str(answer), f"{100 * float(answer):.0f}")
+        solved(answer)
+        return f"{100 * float(answer):.0f}"
 
     question = Question(
         task,
@@ -204,9 +205,15 @@ def mapped(
     )
     if in_packs is not None and size > 1:
         of_packs, its_task = in_packs
-        turns = tuple(example_turns(examples, resolved, solved_in_packs))
-        asked = {"task": its_task, "form": of_packs.form, "read": reading(of_packs), "guess": of_packs.guess}
-        question = replace(question, in_packs=replace(question, **asked, turns=turns), write=lambda cells: f"{cells[0]:g}")
+        packed = replace(
+            question,
+            task=its_task,
+            form=of_packs.form,
+            read=reading(of_packs),
+            guess=of_packs.guess,
+            turns=tuple(example_turns(examples, resolved, solved_in_packs)),
+        )
+        question = replace(question, in_packs=packed, write=lambda cells: f"{cells[0]:g}")
     rows = encode_rows(frame, resolved.positions, resolved.names)
     replies = yield from ask_rows(question, [row for row in rows if row is not None], size)
 
@@ -223,7 +230,10 @@ def mapped(
         elif isinstance(cells, Unsure):
             outcomes[number] = Outcome("unsure", note=note)
         else:
-            answers[number], said = (cells, None) if settle is None else settle(cells, row)
+            unchecked: tuple[tuple[Any, ...], str | None] = (cells, None)
+            answers[number], said = (
+                unchecked if settle is None else spared("the check of an answer", unchecked, settle, cells, row)
+            )
             outcomes[number] = Outcome("answered", note=joined_notes(said, note))
     added = [
         AddedColumn(name, [answer[at] for answer in answers], dtype)

@@ -29,6 +29,7 @@ from tagframe.errors import (
     spared,
 )
 from tagframe.lm import Batch, Bound, Prompt
+from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
 from tagframe.operators.cells import DATA_RULE, cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
@@ -55,6 +56,8 @@ PACK_BYTES = 40_000
 TOKENS_PER_LINE = 12
 """Room for an id, a short answer and markdown."""
 EXPLAINED_TOKENS_PER_LINE = 128
+_FENCES = 64
+"""Room for what stands around the rows of a prompt."""
 HALVED = 8
 """A broken pack of more rows is asked again in halves; one of so many rows or fewer, row by row."""
 ORDER = "it reads as an instruction to the model: asked alone"
@@ -77,9 +80,9 @@ def most_asked(rows: int, size: int) -> int:
     return rows if size == 1 else rows + rows // 2
 
 
-def _most_of(pack: _Pack) -> int:
-    """The most prompts for the rows of one pack, itself included."""
-    return 1 if len(pack) == 1 else 1 + sum(map(_most_of, _parts(pack)))
+def _tree(pack: _Pack) -> list[_Pack]:
+    """A pack and all the packs and single rows that are asked if it fails, and its parts do."""
+    return [pack] if len(pack) == 1 else [pack, *(part for half in _parts(pack) for part in _tree(half))]
 
 
 class Audited(int):
@@ -145,14 +148,18 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
     rest = [line for line in distinct if line not in replies]
     replies.update(zip(rest, (yield from ask_packed(question, rest, found)), strict=True))
     if not isinstance(size, Audited):
-        how = "one by one" if found == 1 else f"{found} at a time{'' if isinstance(found, Audited) else ', not audited'}"
+        how = (
+            "one by one" if found == 1 else f"{found} at a time{'' if isinstance(found, Audited) else ', not audited'}"
+        )
         remarks.append(f"{len(rest):,} distinct rows were asked {how}.")
     if odd := sum(ORDER in (reply.note or "") for reply in replies.values()):
         remarks.append(f"{counted(odd, 'distinct row')} that read as an instruction, asked alone: see their notes.")
     return Replies({line: replies[line] for line in distinct}, remarks, found)
 
 
-def _audited(question: Question[T], lines: Sequence[str], size: int) -> Step[tuple[dict[str, Reply[T]], int, list[str]]]:
+def _audited(
+    question: Question[T], lines: Sequence[str], size: int
+) -> Step[tuple[dict[str, Reply[T]], int, list[str]]]:
     """Audit packs, if that was not done before: replies of audited rows, the size that was found, and remarks."""
     found, rows = yield from together([_kept_audit(question, size, result) for result in (True, False)])
     if found is not None:
@@ -180,15 +187,15 @@ def _audited(question: Question[T], lines: Sequence[str], size: int) -> Step[tup
 
     packed, singly = yield from together([in_packs(size), question.ask(audited, "alone")])
     compared = _Compared(question, int(size), packed, singly)
-    remarks = [str(compared)]
+    remarks = [spared(_AUDIT, "", str, compared)]
     while compared.size > 1 and not compared.agree:
         size = (compared.size + 1) // 2
         packed = (yield from in_packs(size)) if size > 1 else singly
         compared = _Compared(question, size, packed, singly)
-        remarks += [str(compared)] * (size > 1)
+        remarks += [spared(_AUDIT, "", str, compared)] * (size > 1)
     if isinstance(size, _Auto) and compared.agree == "wholly" and len(audited) >= MOST_AUDITED:
         wider = _Compared(question, MOST_AUDITED, (yield from in_packs(MOST_AUDITED)), singly)
-        remarks.append(str(wider))
+        remarks.append(spared(_AUDIT, "", str, wider))
         compared = wider if wider.agree == "wholly" else compared
     if compared.asked or compared.unread:
         yield from _keep_audit(question, given, compared.size, result=True)
@@ -286,9 +293,7 @@ def _word(value: Any) -> str:
     return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def ask_packed(
-    question: Question[T], lines: Sequence[str], size: int, *, splits: bool = True
-) -> Step[list[Reply[T]]]:
+def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits: bool = True) -> Step[list[Reply[T]]]:
     """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
     Only rows without a stored answer (from other packs or alone) are asked. Packs that were exported before stay as
@@ -312,7 +317,7 @@ def ask_packed(
     left = [row for row in packing.left() if row not in taken]
     odd = [row for row in left if gives_orders(packing.shown[row])]
     packs += packing.packs([row for row in left if row not in odd], size) + [[row] for row in odd]
-    bound = Bound(sum(map(_most_of, packs)) if splits else len(packs), len(packs))
+    bound = packing.bound(packs, splits)
     yield from bounded(_ask_left(packing, packs, size, splits), bound)
     for row in odd:
         packing.notes[row] = ORDER
@@ -387,6 +392,26 @@ class _Packing(Generic[T]):
             packs.append([rows[line] for line in lines])
         return packs
 
+    def bound(self, packs: Sequence[_Pack], splits: bool) -> Bound:
+        """The worst case for these packs."""
+        asked = [part for pack in packs for part in _tree(pack)] if splits else packs
+        question = self.question
+        opening = max(most_tokens(Prompt.of("", self.system)), most_tokens(Prompt(question.opening)))
+        sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.shown]
+        written = None  # the server's own limit
+        if question.limit is not None:
+            written = sum(max(self._limit(len(part)) or 0, question.limit) for part in asked)
+        read = sum(sizes[row] for part in asked for row in part) + (opening + _FENCES) * len(asked)
+        return Bound(len(asked), len(packs), read, written)
+
+    def _limit(self, length: int) -> int | None:
+        """The most tokens of the answer to a pack of so many rows."""
+        question = self.question
+        if question.tokens is None:
+            return None
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
+        return length * max(per_line, TOKENS_PER_LINE)
+
     def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:
         """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt is asked alone."""
         packs = pack([len(self.shown[row].encode()) for row in rows], self.limit, most=size)
@@ -418,12 +443,11 @@ class _Packing(Generic[T]):
         """The prompts of packs of one length."""
         question, length = self.question, len(packs[0])
         one = (question.in_packs or question).guessed("A map shows it on a coast. Answer: ")
-        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + (question.tokens or 0) - SHORT + TOKENS_PER_LINE
         lines = [[self.shown[row] for row in rows] for rows in packs]
         return Batch(
             [Prompt.of(fence(_numbered(shown), "rows"), self.system) for shown in lines],
             reader(question, length),
-            max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
+            max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
             rows=lambda number: [(line, question.prompt(line)) for line in lines[number]],
         )
