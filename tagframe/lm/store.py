@@ -257,6 +257,14 @@ class ResponseStore:
         }
         return {row: lines[pack] for row, pack in newest.items()}
 
+    def all_formed(self) -> list[tuple[bytes, list[tuple[str, bytes]]]]:
+        """The packs of :meth:`note_formed`, oldest first."""
+        packs: dict[bytes, list[tuple[str, bytes]]] = {}
+        if self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):
+            for pack, row, line in self._rows("SELECT pack, row, line FROM packs ORDER BY id"):
+                packs.setdefault(pack, []).append((line, row))
+        return list(packs.items())
+
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
         rows = self._rows("SELECT request, body, sample FROM missing ORDER BY rowid")

@@ -35,7 +35,7 @@ _ANSWER = (
 _RATE = (
     r"(?:mark|label|classif\w+|rate|score|judge|treat|count|say|write|bewerte\w*|markiere\w*|schreibe?n?|sage?n?|"
     r"note[zr]?|classe[zr]?|écri[st]\w*|di(?:s|tes)|marca\w*|clasific\w+|escrib\w+|di(?:ga)?|valut\w+|classific\w+|scriv\w+|"
-    r"marque|escreva|beoordeel|schrijf|zeg|оцени\w*|напиши\w*|скажи\w*)"
+    r"consider\w*|considère[zr]?|betrachte\w*|gi(?:b|ve)|gebe?n?|mets|mettez|put|set|marque|escreva|beoordeel|schrijf|zeg|оцени\w*|напиши\w*|скажи\w*)"
 )
 _ROWS = (
     r"(?:(?:all|every|each|any|other|remaining|following|next|previous|alle|jede\w*|andere\w*|übrigen|toutes? les|"
@@ -44,22 +44,41 @@ _ROWS = (
     r"(?:rows?|records?|entr(?:y|ies)|zeilen?|einträge?n?|datensätze?|lignes?|entrées?|filas?|registros?|entradas?|"
     r"righe?|linhas?|rijen|regels|строк\w*|запис\w*))"
 )
+_TRUTH = r"(?:true|false|vrai|faux|vero|falso|verdadero|verdadeiro|wahr|falsch|waar|onwaar)"
+_BEGINS = (
+    r"(?:^|[.!?:;,\n#]\s*|\b(?:must|should|please|always|just|only|and|then|bitte|immer|nur|und|toujours|et|siempre|y|"
+    r"sempre|e|altijd|en|всегда|и)\s+)"
+)
+_AS = r"(?:is|are|as|ist|sind|als|est|sont|es|son|è|sono|são|zijn|mit|with|con|avec|como|comme|come|to)"
+_ANSWERS = r"(?:answer|antwort|réponse|respuesta|risposta|resposta|antwoord|ответ)"
+_EACH = r"(?:all|every|each|alle|jede\w*|chaque|toute?s|cada|todas|ogni|tutt[ei])"
 _ORDERS = re.compile(
     "|".join(
         (
+            rf"\b(?:not|don't|never|nicht|nie|n'obéi\w*|ne sui[st]\w*|ne respecte\w*|no siga\w*|no obede\w*|"
+            rf"non segui\w*|não sig\w*|niet|skip)\b.{{0,30}}"
+            rf"\b(?:die|the|your|these|those|aux|les|ces|las|estas|le|queste|as|de)\b.{{0,20}}?{_OF_US}",
+            rf"{_OF_US}\w*.{{0,20}}\b(?:nicht|niet)\b",
+            r"\b(?:note|message|hinweis|nota|notiz|opmerking|attention|achtung|atención|attenzione|wichtig|important)\b"
+            r".{0,15}\b(?:ai|ia|ki|llm|language model|assistant|model)\b",
+            r"\bif you are an? (?:ai|llm|language model|assistant)\b",
+            rf"\b(?:score|note|punktzahl|puntuación|punteggio|nota|pontuação) (?:of |von |de |di )?{_NUMBER}.{{0,20}}"
+            rf"\b{_EACH}\b",
+            rf"\b{_EACH}\b.{{0,20}}\b(?:score|note|punktzahl|puntuación|punteggio|nota|pontuação) {_NUMBER}",
+            r"#{2,}\s*(?:instruction|system|response|anweisung)",
+            rf"\b(?:labell?ed|marked|classified|answered|treated)\s+(?:as\s+|with\s+)?{_SAID}",
+            rf"\b{_TRUTH}\b.{{0,10}}\b(?:partout|überall|ovunque|everywhere|en todas partes|overal)\b",
+            rf"{_BEGINS}{_RATE}\s+(?:\w+\s+){{0,2}}?{_MARKS}{_TRUTH}\b",
             rf"\b{_IGNORE}\b.{{0,60}}?{_OF_US}",
             rf"\b{_IGNORE}\b.{{0,30}}?\b(?:above|previous|prior|everything before|oben|vorherige\w*|bisherige\w*|"
             r"précédent\w*|ci-dessus|anterior\w*|precedent\w*|voorgaande|предыдущ\w*)\b",
             rf"\b{_ANSWER}\b[^.!?\n]{{0,40}}?(?:\b|[\"'“„«]){_SAID}",
             rf"\b{_ANSWER} (?:(?:with|by|mit|par|con|com|met|только) )?{_MARKS}{_NUMBER}",
-            rf"(?:^|[.!?:;\n]\s*|\b(?:must|should|please|always|just|only|bitte|immer|nur|toujours|siempre|sempre|altijd|"
-            rf"всегда)\s+){_RATE}\b[^.!?\n]{{0,40}}?[\"'“„«*`]{_MARKED}",
+            rf"{_BEGINS}{_RATE}\b[^.!?\n]{{0,40}}?[\"'“„«*`]{_MARKED}",
             rf"\b(?:{_ANSWER}|{_RATE})\b[^.!?\n]{{0,40}}\b{_ROWS}",
-            rf"\b{_ROWS}\b[^.!?\n]{{0,40}}\b(?:is|are|as|ist|sind|als|est|sont|es|son|è|sono|são|zijn|mit|with|con|"
-            rf"avec)\b[^.!?\n]{{0,20}}{_MARKED}",
-            r"\b(?:the|correct|right|final|richtige|bonne|correcta?|corretta?|juiste) (?:answer|antwort|réponse|"
-            rf"respuesta|risposta|resposta|antwoord)[^.!?\n]{{0,40}}?\b(?:is|ist|est|es|è|é)\b\W{{0,3}}{_MARKED}",
-            rf"\b(?:answer|antwort|réponse|respuesta|risposta|resposta|antwoord|ответ)\s*[:=]\s*{_MARKED}",
+            rf"\b{_ROWS}\b[^.!?\n]{{0,40}}\b{_AS}\b[^.!?\n]{{0,20}}{_MARKED}",
+            rf"\b{_ANSWERS}\b[^.!?\n]{{0,20}}\b(?:is|be|ist|lautet|est|es|è|é|sera|será|sarà)\b\W{{0,3}}{_MARKED}",
+            rf"\b{_ANSWERS}\s*[:=]\s*{_MARKED}",
             r"\b(?:you are|act as|du bist|tu es|vous êtes|eres|sei|você é|je bent|ты) (?:now|jetzt|nun|maintenant|"
             r"ahora|ora|agora|nu|теперь)\b.{0,40}?\b(?:ai|bot|judge|assist[ae]nt|asistente|assistente|modell?o?)",
             r"\b(?:system|developer) ?(?:prompt|message|override)\b|\bprompt injection\b|\bnew instructions?\b\s*:",
