@@ -117,7 +117,8 @@ def sem_score(
         instruction: what to score, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: add a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
-        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2. Packs
+            have whole numbers from 0 to 100, and audited rows keep the score of their pack.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
 
