@@ -96,7 +96,7 @@ class Quote(Shown):
         # Without packs and rounds, the worst case is one repair of each answer.
         least = "at least " if not self.whole else "about " if self.calls_at_most > 2 * self.calls else ""
         most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
-        if self.calls < self.calls_of_all < self.calls_at_most:
+        if self.calls < self.calls_of_all and 2 * self.calls_of_all < self.calls_at_most:
             most = f", if all rows are asked {self.calls_of_all}{most}"
         return (
             f"{least}{counted(self.calls, 'call')}{most} for {counted(self.rows, 'prompt')}"

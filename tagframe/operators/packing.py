@@ -139,6 +139,8 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
     if size == 1:
         return Replies(dict(zip(lines, (yield from question.ask(lines)), strict=True)), [], size)
     distinct = list(dict.fromkeys(lines))
+    if not distinct:
+        return Replies({}, [], size)
     remarks: list[str] = []
     replies: dict[str, Reply[T]] = {}
     found = size
