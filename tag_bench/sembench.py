@@ -10,6 +10,7 @@ import contextlib
 import json
 import random
 import re
+import sqlite3
 import tempfile
 import warnings
 import zlib
@@ -29,6 +30,8 @@ from tag_bench.server import Request, Server, rows_of
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
 from tagframe.lm.pricing import estimate_tokens, tokens_of
+from tagframe.lm.replay import REPLAY
+from tagframe.lm.store import PACKED, open_store
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
 """The columns of the reviews with the ground truth."""
@@ -163,6 +166,8 @@ class Scripted:
     def _of_row(self, system: str, row: Mapping[str, Any], packed: bool) -> str:
         if "one number from 0 to 1" in system:
             return f"{self._scores(row, packed):.2f}"
+        if "one whole number from 0 to 100" in system:
+            return f"{100 * self._scores(row, packed):.0f}"
         feels = self._feels(row, packed)
         return ("positive" if feels else "negative") if "as it is written here" in system else str(feels)
 
@@ -226,7 +231,34 @@ class CountingLM(LM):
 
 
 @contextlib.contextmanager
+def fresh_copy(store: str, folder: str) -> Iterator[Path]:
+    """A copy of a replayed store as it was before a run read it: a second run then costs what the first one did.
+
+    What a run derived from packs (the answers of their rows, the results of audits) is left out; imported answers, and
+    which rows an exported pack holds, are not. Prompts that are missing in the copy are noted in the store itself.
+    """
+    original, copied = Path(store).expanduser(), Path(folder) / "copy.db"
+    open_store(original).flush()
+    with contextlib.closing(sqlite3.connect(original)) as here, contextlib.closing(sqlite3.connect(copied)) as there:
+        here.backup(there)
+        there.execute("DELETE FROM answers WHERE source IN (SELECT id FROM sources WHERE recorded_by = ?)", (PACKED,))
+        there.commit()
+    copy = open_store(copied)
+    try:
+        yield copied
+    finally:
+        kept = open_store(original)
+        kept.note_missing(copy.missing())
+        kept.note_formed(copy.all_formed())
+        copy.close()
+
+
+@contextlib.contextmanager
 def _model(lm: str, truth: Truth, noise: float, seed: int) -> Iterator[CountingLM]:
+    if lm.startswith(REPLAY) and not lm.endswith(".jsonl"):
+        with tempfile.TemporaryDirectory() as folder, fresh_copy(lm.removeprefix(REPLAY), folder) as copied:
+            yield CountingLM(f"{REPLAY}{copied}")
+        return
     if lm != "scripted":
         yield CountingLM(lm)
         return

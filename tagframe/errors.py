@@ -11,13 +11,15 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from tagframe.answer import Answer
     from tagframe.joins import JoinPlan
+
+T = TypeVar("T")
 
 
 class TagframeError(Exception):
@@ -416,7 +418,13 @@ class NotKnown(LMError, LookupError):
 
 
 class NotStored(LMError, LookupError):
-    """A prompt was only looked up, and the response store has no answer for it; nothing was sent."""
+    """A prompt was only looked up, and the response store has no answer for it; nothing was sent.
+
+    Attributes:
+        pack: the rows of the exported pack from which the answer will come, as they are shown; empty if there is none.
+    """
+
+    pack: tuple[str, ...] = ()
 
 
 class ReplayMiss(LMError, LookupError):
@@ -471,6 +479,10 @@ class PartitionChanged(TagframeError, RuntimeError):
     """The rows of a partition of a Dask frame have changed since the model was asked about them."""
 
 
+class ReportWarning(UserWarning):
+    """A part of a report could not be made, by a fault of the library; the rows and their answers are unaffected."""
+
+
 class UnsureWarning(UserWarning):
     """An operator left out rows for which the model was unsure."""
 
@@ -523,6 +535,15 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def spared(what: str, otherwise: T, make: Callable[..., T], *args: Any) -> T:
+    """``make(*args)``, or ``otherwise``, with a warning, if that fails: a report must not take the rows with it."""
+    try:
+        return make(*args)
+    except Exception as error:
+        warn(f"{what} could not be made: {type(error).__name__}: {error}; the rows are unaffected", ReportWarning)
+        return otherwise
 
 
 def shown_path(source: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -34,13 +34,17 @@ class Bound:
     """An upper bound on the calls of several batches together, for quotes; it is counted with the first batch quoted.
 
     Attributes:
-        calls: at most.
+        calls: at most, without repairs.
         every: the calls if all rows are asked and each answer is usable; None if that is ``calls``.
+        tokens_in, tokens_out: the most tokens that these calls read and write together, without repairs; None if each
+            call may be as long as the longest prompt of the batch.
         quoted: whether it has been counted.
     """
 
     calls: int
     every: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
     quoted: bool = False
 
 
@@ -62,6 +66,8 @@ class Batch(Generic[T]):
         sends: False only looks the prompts up in the store: prompts without an answer there end with
             :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
         known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
+        rows: for a prompt's number, the rows of its pack as they are shown, each with the prompt for it alone: noted
+            if the prompt is exported, so that the pack stays as it is.
     """
 
     prompts: Sequence[Prompt]
@@ -75,6 +81,7 @@ class Batch(Generic[T]):
     stored: Stored = "any"
     sends: bool = True
     known: Sequence[str] | None = None
+    rows: Callable[[int], Sequence[tuple[str, Prompt]]] | None = None
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]

@@ -30,7 +30,7 @@ from tagframe.lm.claims import BEAT, Claim
 from tagframe.lm.flights import Landed, flights, rules
 from tagframe.lm.parse import Parsed, Parser
 from tagframe.lm.prompt import Completion, Prompt, Stored, request_keys
-from tagframe.lm.store import ResponseStore, StoredAnswer
+from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.transport import shorten
 from tagframe.lm.usage import DUPLICATE
 
@@ -430,18 +430,23 @@ class Run:
     def _hand_over(self, store: ResponseStore) -> None:
         answers, on_disk, self._answers = self._answers, self._on_disk, []
         loop = asyncio.get_running_loop()
-        if store.put(answers, lambda: _resolve_soon(loop, on_disk)):
+        written = True  # what cannot be stored is not waited for
+        with warned(store, "written"):
+            written = store.put(answers, lambda: _resolve_soon(loop, on_disk))
+        if written:
             on_disk.set_result(None)
 
     def _forget(self, key: bytes, landed: Landed) -> None:
         store = self._route.store
         if store is not None and store.writable:
-            store.forget(key, self._route.source, landed.reply.text)
+            with warned(store, "written"):
+                store.forget(key, self._route.source, landed.reply.text)
 
     def _log(self, asked: _Asked, kind: str, reason: LMError) -> None:
         store, job = self._route.store, asked.job
         if store is not None and store.writable and not isinstance(reason, BudgetExceeded | RunStopped):
-            store.put_log(job.key, self._route.source, kind, str(reason), asked.text, job.prompt.to_dicts())
+            with warned(store, "written"):
+                store.put_log(job.key, self._route.source, kind, str(reason), asked.text, job.prompt.to_dicts())
 
 
 def _cut(limit: int | None) -> AnswerCut:

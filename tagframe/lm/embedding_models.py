@@ -24,8 +24,7 @@ from tagframe.lm.pricing import estimate_tokens, price_of, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
-from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.stream import warned
+from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.transport import Reply, Transport
 
 BATCH = 64

@@ -20,8 +20,8 @@ from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.retry import RetryPolicy
-from tagframe.lm.store import IMPORTED, ResponseStore, open_store
-from tagframe.lm.stream import Stream, warn_of_store, warned
+from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
+from tagframe.lm.stream import Stream
 from tagframe.lm.transport import Transport
 
 if TYPE_CHECKING:

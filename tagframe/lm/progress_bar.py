@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from tagframe.errors import ReportWarning, warn
 from tagframe.progress import new_bar
 
 
 class Bar:
-    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows."""
+    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows.
+
+    A bar that cannot be drawn, as on a terminal that is gone, ends no call: it is not drawn any more.
+    """
 
     def __init__(self, description: str, wanted: bool) -> None:
         self._description = description
@@ -18,14 +23,31 @@ class Bar:
 
     def grow(self, rows: int) -> None:
         """Add to the total number of rows."""
+        self._draw(self._grow, rows)
+
+    def update(self, done: int, dollars: float | None, elsewhere: int = 0) -> None:
+        """Show the number of finished rows, their dollars, and the rows that another process is asking."""
+        self._draw(self._update, done, dollars, elsewhere)
+
+    def close(self, failed: int = 0) -> None:
+        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
+        self._draw(self._close, failed)
+
+    def _draw(self, draw: Callable[..., None], *what: Any) -> None:
+        try:
+            draw(*what)
+        except Exception as error:
+            self._wanted, self._bar = False, None
+            warn(f"the progress bar is not drawn any more: {type(error).__name__}: {error}", ReportWarning)
+
+    def _grow(self, rows: int) -> None:
         if self._bar is not None:
             self._bar.total += rows
             self._bar.refresh()
         elif self._wanted:
             self._bar = new_bar(rows, self._description, "row")
 
-    def update(self, done: int, dollars: float | None, elsewhere: int = 0) -> None:
-        """Show the number of finished rows, their dollars, and the rows that another process is asking."""
+    def _update(self, done: int, dollars: float | None, elsewhere: int) -> None:
         if self._bar is not None and (done, elsewhere) != (self._done, self._elsewhere):
             cost = "price unknown" if dollars is None else f"${dollars:.4f}"
             waits = f", {elsewhere} asked by another process" if elsewhere else ""
@@ -33,8 +55,7 @@ class Bar:
             self._bar.update(done - self._done)
             self._done, self._elsewhere = done, elsewhere
 
-    def close(self, failed: int = 0) -> None:
-        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
+    def _close(self, failed: int) -> None:
         if self._bar is None:
             return
         if failed:

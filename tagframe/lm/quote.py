@@ -10,14 +10,17 @@ from typing import Any, Unpack
 from tagframe.config import ModelSettings
 from tagframe.display import Shown, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
+from tagframe.lm.attempts import ROOM_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, price_of, tokens_of
+from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, price_of, tokens_of
 from tagframe.lm.prompt import Completion, Prompt, accepted
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
 
+REPAIR_TOKENS = 1024
+"""The most tokens of the words that ask for a repair."""
 ASSUMED_SECONDS = 1.0
 """Seconds assumed for one request, if none was measured."""
 
@@ -30,8 +33,9 @@ class Quote(Shown):
         rows: prompts that would be asked.
         calls: requests that would be sent, without retries and repairs; if the number depends on the answers, an
             estimate for rows in random order.
-        calls_at_most: in the worst case, where packs of rows fail and are asked row by row in the end; equal to
-            ``calls`` if the number does not depend on the answers.
+        calls_at_most: in the worst case, where packs of rows fail and are asked row by row in the end, and every
+            answer has to be repaired: a ``Budget(calls=…)`` of so many suffices, unless a server fails and requests
+            are sent again.
         calls_of_all: if all rows are asked, because a limit is not reached, and packs succeed.
         deduplicated: prompts answered by an equal prompt of the same call.
         stored: prompts answered from the response store.
@@ -39,6 +43,7 @@ class Quote(Shown):
         tokens_out: of their answers, without reasoning: by the length of the guesses, else the mean of this model's
             stored answers, else 256 each; ``max_tokens`` at most.
         dollars: None if the model's price is unknown.
+        dollars_at_most: in the worst case, as ``calls_at_most``, with answers of the longest length.
         seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
         whole: False if an operator would send more, which depends on answers that cannot be guessed.
         query: the statement that the quote is for, if there is one.
@@ -56,14 +61,22 @@ class Quote(Shown):
     whole: bool = True
     calls_at_most: int = 0
     calls_of_all: int = 0
+    dollars_at_most: float | None = 0.0
     query: Any = None
     stages: tuple[Any, ...] = ()
 
     def __add__(self, other: Quote) -> Quote:
-        summed = (field.name for field in fields(self) if field.name not in ("dollars", "whole", "query"))
+        apart = ("dollars", "dollars_at_most", "whole", "query")
+        summed = (field.name for field in fields(self) if field.name not in apart)
+
+        def priced_together(name: str) -> float | None:
+            one, more = getattr(self, name), getattr(other, name)
+            return None if one is None or more is None else one + more
+
         return Quote(
             **{name: getattr(self, name) + getattr(other, name) for name in summed},
-            dollars=None if self.dollars is None or other.dollars is None else self.dollars + other.dollars,
+            dollars=priced_together("dollars"),
+            dollars_at_most=priced_together("dollars_at_most"),
             whole=self.whole and other.whole,
             query=other.query if self.query is None else self.query,
         )
@@ -75,12 +88,15 @@ class Quote(Shown):
 
     def __str__(self) -> str:
         dollars = "unknown (the model's price is not known)" if self.dollars is None else f"${self.dollars:.4f}"
+        if self.dollars_at_most:
+            dollars += f", in the worst case ${self.dollars_at_most:.4f}"
         free = [counted(self.deduplicated, "duplicate")] if self.deduplicated else []
         free += [f"{self.stored} stored"] if self.stored else []
         saved = f" ({', '.join(free)})" if free else ""
-        least = "at least " if not self.whole else "about " if self.calls_at_most > self.calls else ""
+        # Without packs and rounds, the worst case is one repair of each answer.
+        least = "at least " if not self.whole else "about " if self.calls_at_most > 2 * self.calls else ""
         most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
-        if self.calls < self.calls_of_all < self.calls_at_most:
+        if self.calls < self.calls_of_all and 2 * self.calls_of_all < self.calls_at_most:
             most = f", if all rows are asked {self.calls_of_all}{most}"
         return (
             f"{least}{counted(self.calls, 'call')}{most} for {counted(self.rows, 'prompt')}"
@@ -182,7 +198,8 @@ class _QuotingStream(Stream):
             answer_tokens = min(answer_tokens, batch.max_tokens)
         tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)
         tokens_out = round(answer_tokens * len(unknown))
-        most, of_all = _bounds(batch, len(unknown))
+        most, of_all, dearest = _bounds(batch, [most_tokens(job.prompt) for job in unknown])
+        price = lm.price or price_of(lm.model)
         rounds = math.ceil(len(unknown) / self._settings.concurrency)
         return Quote(
             rows=len(batch.prompts),
@@ -191,7 +208,8 @@ class _QuotingStream(Stream):
             stored=distinct - len(unknown),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            dollars=dollars_of(lm.price or price_of(lm.model), tokens_in, tokens_out) if unknown else 0.0,
+            dollars=dollars_of(price, tokens_in, tokens_out) if unknown else 0.0,
+            dollars_at_most=dollars_of(price, *dearest) if unknown else 0.0,
             seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
             calls_at_most=most,
             calls_of_all=of_all,
@@ -201,12 +219,25 @@ class _QuotingStream(Stream):
         """Do nothing: nothing was sent, so there is no usage to record."""
 
 
-def _bounds(batch: Batch[Any], unknown: int) -> tuple[int, int]:
-    """The calls of a batch in the worst case, and if all rows are asked."""
+def _bounds(batch: Batch[Any], sizes: Sequence[int]) -> tuple[int, int, tuple[int, int]]:
+    """The calls of a batch in the worst case; if all rows are asked; and the tokens in and out in the worst case.
+
+    Args:
+        batch: that is asked.
+        sizes: the most tokens of each prompt that has no answer yet.
+    """
     bound = batch.bound
+    if not sizes or (bound is not None and bound.quoted):
+        return 0, 0, (0, 0)
+    answer = ROOM_UNDER_A_BUDGET if batch.max_tokens is None else batch.max_tokens
     if bound is None:
-        return unknown, unknown
-    if not unknown or bound.quoted:
-        return 0, 0
-    bound.quoted = True
-    return max(bound.calls, unknown), max(bound.calls if bound.every is None else bound.every, unknown)
+        most = of_all = len(sizes)
+        tokens_in, tokens_out = sum(sizes), answer * most
+    else:
+        bound.quoted = True
+        most = max(bound.calls, len(sizes))
+        of_all = max(bound.calls if bound.every is None else bound.every, len(sizes))
+        tokens_in = max(sizes) * most if bound.tokens_in is None else bound.tokens_in
+        tokens_out = answer * most if bound.tokens_out is None else bound.tokens_out
+    # A repair has the prompt again, the rejected answer, and why it was rejected.
+    return 2 * most, of_all, (2 * tokens_in + tokens_out + REPAIR_TOKENS * most, 2 * tokens_out)

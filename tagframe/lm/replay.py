@@ -16,9 +16,9 @@ from tagframe.errors import InvalidArgument, ReplayMiss
 from tagframe.lm.batch import read_answers
 from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
-from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
+from tagframe.lm.store import ResponseStore, StoredAnswer, open_store, warn_of_damage
 from tagframe.lm.store_schema import create, labelled
-from tagframe.lm.stream import Stream, warn_of_damage
+from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class ReplayStream(Stream):
         self._asked = 0
         self._repairs = 0
         self._missing: list[tuple[Prompt, Parameters, Label]] = []
+        self._packs: list[tuple[bytes, list[tuple[str, bytes]]]] = []
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         assert self._store is not None
@@ -96,6 +97,11 @@ class ReplayStream(Stream):
         label = batch.label.or_else(Label(self._description, question_in_force()))
         self._missing += [(prompt, parameters, label) for prompt, parameters in missing]
         self._call.end(job for job in jobs if job.completion is not None)
+        for job in jobs:
+            if job.completion is None and batch.rows is not None:
+                lines, alone = zip(*batch.rows(job.position), strict=True)
+                keys = request_keys(alone, job.parameters)
+                self._packs.append((job.key, list(zip(lines, keys, strict=True))))
         if missing:
             self._call.wake()
 
@@ -103,7 +109,7 @@ class ReplayStream(Stream):
         arrived = super()._taken()
         if not arrived and self._missing:
             assert self._store is not None
-            raise _miss(self._store, self._missing, self._asked, self._repairs)
+            raise _miss(self._store, self._missing, self._packs, self._asked, self._repairs)
         return arrived
 
 
@@ -146,7 +152,11 @@ def _find(
 
 
 def _miss(
-    store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, Label]], asked: int, repairs: int
+    store: ResponseStore,
+    missing: Sequence[tuple[Prompt, Parameters, Label]],
+    packs: Sequence[tuple[bytes, Sequence[tuple[str, bytes]]]],
+    asked: int,
+    repairs: int,
 ) -> ReplayMiss:
     fact = f"{len(missing)} of {asked} prompts have no answer in {str(store.path)!r}"
     if repairs:
@@ -165,6 +175,7 @@ def _miss(
             )
             for prompt, parameters, label in missing
         )
+        store.note_formed(packs)
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")
     return ReplayMiss(

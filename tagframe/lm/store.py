@@ -12,12 +12,13 @@ can lose the last transactions, but does not damage the file.)
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,10 +27,10 @@ from typing import Any
 import tenacity
 
 from tagframe.config import DEFAULT_STORE
-from tagframe.errors import DamagedStore, NotAStore, counted
+from tagframe.errors import DamagedStore, NotAStore, StoreWarning, counted, warn
 from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import APPLICATION_ID, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.store_schema import APPLICATION_ID, PACKS, VERSION, checksum, create, mark_of, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
@@ -237,6 +238,33 @@ class ResponseStore:
         self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         return self._rows(query, arguments)
 
+    def formed(self, rows: Sequence[bytes]) -> dict[bytes, tuple[str, ...]]:
+        """The packs that were exported with these rows (keys of the prompts for them alone): the rows of each."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):
+            return {}
+        newest = {
+            row: pack
+            for start in range(0, len(rows), _KEYS_A_QUERY)
+            for row, pack in self._rows(
+                f"SELECT row, pack FROM packs WHERE row IN ({','.join('?' * len(rows[start : start + _KEYS_A_QUERY]))})"
+                " ORDER BY id",
+                rows[start : start + _KEYS_A_QUERY],
+            )
+        }
+        lines = {
+            pack: tuple(line for (line,) in self._rows("SELECT line FROM packs WHERE pack = ? ORDER BY id", (pack,)))
+            for pack in dict.fromkeys(newest.values())
+        }
+        return {row: lines[pack] for row, pack in newest.items()}
+
+    def all_formed(self) -> list[tuple[bytes, list[tuple[str, bytes]]]]:
+        """The packs of :meth:`note_formed`, oldest first."""
+        packs: dict[bytes, list[tuple[str, bytes]]] = {}
+        if self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):
+            for pack, row, line in self._rows("SELECT pack, row, line FROM packs ORDER BY id"):
+                packs.setdefault(pack, []).append((line, row))
+        return list(packs.items())
+
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
         rows = self._rows("SELECT request, body, sample FROM missing ORDER BY rowid")
@@ -360,6 +388,14 @@ class ResponseStore:
         rows = [(request, json.dumps(body), sample, now) for request, body, sample in requests]
         self._transact("INSERT INTO missing VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
+    def note_formed(self, packs: Iterable[tuple[bytes, Iterable[tuple[str, bytes]]]]) -> None:
+        """Note the packs (key, rows as shown with the keys of the prompts for them alone) of missing requests."""
+        rows = [(pack, row, line) for pack, lines in packs for line, row in lines]
+        if rows:
+            for statement in PACKS:
+                self._transact(statement, [()])
+            self._transact("INSERT INTO packs (pack, row, line) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
     def put_imported(self, answers: Iterable[tuple[str, str, bytes, StoredAnswer]]) -> None:
         """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""
         now = time.time()
@@ -385,6 +421,11 @@ class ResponseStore:
         with self._lock:
             count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
             self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
+            if (
+                before is None
+                and self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'packs'").fetchone()
+            ):
+                self._connection.execute("DELETE FROM packs")
             self._connection.execute("DELETE FROM log WHERE logged_at < ?", (when,))
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -423,6 +464,27 @@ def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:
         TokenLogprob(token, logprob, tuple((name, value) for name, value in top))
         for token, logprob, top in json.loads(stored)
     )
+
+
+@contextlib.contextmanager
+def warned(store: ResponseStore, what: str) -> Iterator[None]:
+    """A block that ends with a warning if the store cannot be read or written."""
+    try:
+        yield
+    except Exception as error:  # whatever it is, the answers are there
+        warn_of_store(f"the response store {str(store.path)!r} cannot be {what}: {error}")
+    warn_of_damage(store)
+
+
+def warn_of_damage(store: ResponseStore) -> None:
+    """Warn of damaged answers, once of each."""
+    if damage := store.damage:
+        warn(damage, StoreWarning)
+
+
+def warn_of_store(trouble: str) -> None:
+    """Warn that answers are not stored."""
+    warn(f"{trouble}; the run continues, but its answers are not stored", StoreWarning)
 
 
 def default_path() -> Path:

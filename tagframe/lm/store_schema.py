@@ -35,6 +35,13 @@ CREATE TABLE claims (
 )
 """
 
+PACKS = (
+    "CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY, pack BLOB NOT NULL, row BLOB NOT NULL,"
+    " line TEXT NOT NULL, UNIQUE (pack, row))",
+    "CREATE INDEX IF NOT EXISTS packs_of_a_row ON packs (row)",
+)
+"""The rows of exported packs; made when the first is noted, since a store without it is of the same version."""
+
 
 def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
     """The part of :func:`checksum` that identifies the source of an answer."""

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, StoreWarning, UsageWarning, warn
+from tagframe.errors import NotStored, UsageWarning, spared, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
 from tagframe.lm.flights import flights
 from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
-from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer
+from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_damage, warn_of_store, warned
 from tagframe.lm.usage import Usage, ledger
 from tagframe.progress import is_wanted
 
@@ -101,10 +100,22 @@ class Stream:
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store, and the others with the error :class:`~tagframe.errors.NotStored`."""
         self._take_stored(jobs)
+        formed = self._formed([job.key for job in jobs if job.completion is None])
         for job in jobs:
             if job.completion is None:
-                job.completion = Completion(None, None, _NOT_STORED, Usage(), None, "store")
+                error = _NOT_STORED
+                if lines := formed.get(job.key):
+                    error = NotStored(f"the answer comes from an exported pack of {len(lines)} rows")
+                    error.pack = lines
+                job.completion = Completion(None, None, error, Usage(), None, "store")
         self._call.end(jobs)
+
+    def _formed(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[str, ...]]:
+        """The rows of the exported packs that hold these prompts' rows, by key."""
+        if self._store is not None and self._lm.replays and keys:
+            with warned(self._store, "read"):
+                return self._store.formed(keys)
+        return {}
 
     def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store."""
@@ -252,7 +263,7 @@ class Stream:
         self._call.forget()
 
     def _record(self) -> None:
-        ledger.record(self._description, self._lm.model, self.usage())
+        spared("the usage", None, ledger.record, self._description, self._lm.model, self.usage())
         if self._run is None:
             return
         if self._store is not None:
@@ -267,24 +278,3 @@ class Stream:
                 " the length of its texts",
                 UsageWarning,
             )
-
-
-@contextlib.contextmanager
-def warned(store: ResponseStore, what: str) -> Iterator[None]:
-    """A block that ends with a warning if the store cannot be read or written."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        warn_of_store(f"the response store {str(store.path)!r} cannot be {what}: {error}")
-    warn_of_damage(store)
-
-
-def warn_of_damage(store: ResponseStore) -> None:
-    """Warn of damaged answers, once of each."""
-    if damage := store.damage:
-        warn(damage, StoreWarning)
-
-
-def warn_of_store(trouble: str) -> None:
-    """Warn that answers are not stored."""
-    warn(f"{trouble}; the run continues, but its answers are not stored", StoreWarning)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, counted, warn
+from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, TagframeError, counted, warn
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
@@ -53,7 +53,17 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
                 "for the others. The finished rows are on this error as .frame",
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt
+        except Exception as error:
+            _keep_finished(error, whole, waiting, stream)
+            raise
     return ended[0]
+
+
+def _keep_finished(error: Exception, whole: Step[Any], waiting: dict[Batch[Any], set[int]], stream: Stream) -> None:
+    """Put the finished part on an error that is none of ours as ``.frame``: a fault must not take it with it."""
+    if not isinstance(error, TagframeError):
+        with contextlib.suppress(Exception):
+            error.frame = _finished_part(whole, waiting, stream.arrived())  # type: ignore[attr-defined]
 
 
 def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: Arrived) -> Any:
@@ -86,8 +96,15 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
     with contextlib.closing(whole), stopping.here():
         async with await asyncio.to_thread(lm.stream, description) as stream:
             arrived: Arrived | None = None
-            while not (ended := await _in_thread(stopping, _resume, whole, stream, arrived, {})):
-                arrived = await stream.atake()
+            waiting: dict[Batch[Any], set[int]] = {}
+            try:
+                while not (ended := await _in_thread(stopping, _resume, whole, stream, arrived, waiting)):
+                    arrived = await stream.atake()
+                    for batch, completions in arrived.items():
+                        waiting[batch] -= completions.keys()
+            except Exception as error:
+                _keep_finished(error, whole, waiting, stream)
+                raise
     return ended[0]  # type: ignore[no-any-return]
 
 
@@ -119,8 +136,9 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
 def _resume(step: Step[T], stream: Stream, arrived: Arrived | None, waiting: dict[Batch[Any], set[int]]) -> T | None:
     """Resume the step and ask what it yields. None until it has ended; then its result, which must be truthy."""
     try:
-        for batch in step.send(arrived):  # type: ignore[arg-type]
-            waiting[batch] = set(range(len(batch.prompts)))
+        asked = step.send(arrived)  # type: ignore[arg-type]
+        waiting.update((batch, set(range(len(batch.prompts)))) for batch in asked)
+        for batch in asked:
             stream.put(batch)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]

@@ -415,7 +415,8 @@ def sem_score(
         instruction: what to score, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: add a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
-        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2. Packs
+            have whole numbers from 0 to 100, and audited rows keep the score of their pack.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -463,7 +464,8 @@ async def asem_score(
         instruction: what to score, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: add a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
-        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2. Packs
+            have whole numbers from 0 to 100, and audited rows keep the score of their pack.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -639,9 +641,11 @@ def sem_filter(
             provider gives log probabilities).
         return_explanations: add a column ``explanation_filter`` with the model's reasons.
         examples: solved rows to show first: the named columns and a boolean column ``Answer``.
-        rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16. As an
-            audit, 50 rows (a quarter of them, if there are few) are also asked one by one. While more than 5 % of these
-            get another answer, packs are halved. ``.tag.outcomes`` and its ``remarks`` report this.
+        rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
+            if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
+            also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
+            halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
+            ``.tag.outcomes`` and its ``remarks`` report this.
         cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
             ``.tag.cascade`` says what it saved.
         limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.
@@ -719,9 +723,11 @@ async def asem_filter(
             provider gives log probabilities).
         return_explanations: add a column ``explanation_filter`` with the model's reasons.
         examples: solved rows to show first: the named columns and a boolean column ``Answer``.
-        rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16. As an
-            audit, 50 rows (a quarter of them, if there are few) are also asked one by one. While more than 5 % of these
-            get another answer, packs are halved. ``.tag.outcomes`` and its ``remarks`` report this.
+        rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
+            if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
+            also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
+            halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
+            ``.tag.outcomes`` and its ``remarks`` report this.
         cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
             ``.tag.cascade`` says what it saved.
         limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pandas as pd
 
-from tagframe.errors import InvalidArgument
+from tagframe.errors import InvalidArgument, spared
 from tagframe.operators.answer_grammar import Unsure
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
@@ -23,6 +24,7 @@ Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str 
 
 _MAP_TASK = f"Do what the instruction says for a row of a table. {WORLD}"
 _SCORE_TASK = f"Score a row of a table: 0 where what is asked is not at all so, 1 where it is wholly so. {WORLD}"
+_PACKED_SCORE_TASK = _SCORE_TASK.replace(", 1 where", ", 100 where")
 
 
 @declare(guess=lambda prompt: "some words of an answer")
@@ -115,7 +117,8 @@ def sem_score(
         instruction: what to score, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: add a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
-        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
+        rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; scores count as the same within .2. Packs
+            have whole numbers from 0 to 100, and audited rows keep the score of their pack.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
 
@@ -131,6 +134,7 @@ def sem_score(
         Instruction.resolve(instruction, frame),
         score_value(),
         _SCORE_TASK,
+        in_packs=(score_value(hundredths=True), _PACKED_SCORE_TASK),
         return_explanations=return_explanations,
         examples=examples,
         rows_per_call=rows_per_call,
@@ -155,6 +159,7 @@ def mapped(
     window: int | None,
     settle: Settle | None = None,
     rows_per_call: RowsPerCall = None,
+    in_packs: tuple[Value, str] | None = None,
 ) -> Step[pd.DataFrame]:
     """The frame with columns for a value of each row.
 
@@ -165,6 +170,7 @@ def mapped(
         value: the kind of answer.
         task: the beginning of the system message.
         return_explanations, examples, suffix, on_error, window, rows_per_call: as for :func:`sem_map`.
+        in_packs: the kind of answer and the task of a prompt of several rows, if otherwise; for one number.
         settle: checks a row's cells against the row as it was shown; it returns the cells and a note for the outcome.
     """
     size = rows_per_call_of(rows_per_call)
@@ -181,6 +187,10 @@ def mapped(
         read(text)
         return f"Answer: {text}" if return_explanations else text
 
+    def solved_in_packs(answer: Any) -> str:
+        solved(answer)
+        return f"{100 * float(answer):.0f}"
+
     question = Question(
         task,
         f"Instruction: {resolved.text}",
@@ -194,6 +204,17 @@ def mapped(
         window,
         value.alike,
     )
+    if in_packs is not None and size > 1:
+        of_packs, its_task = in_packs
+        packed = replace(
+            question,
+            task=its_task,
+            form=of_packs.form,
+            read=reading(of_packs),
+            guess=of_packs.guess,
+            turns=tuple(example_turns(examples, resolved, solved_in_packs)),
+        )
+        question = replace(question, in_packs=packed, write=lambda cells: f"{cells[0]:g}")
     rows = encode_rows(frame, resolved.positions, resolved.names)
     replies = yield from ask_rows(question, [row for row in rows if row is not None], size)
 
@@ -210,7 +231,10 @@ def mapped(
         elif isinstance(cells, Unsure):
             outcomes[number] = Outcome("unsure", note=note)
         else:
-            answers[number], said = (cells, None) if settle is None else settle(cells, row)
+            unchecked: tuple[tuple[Any, ...], str | None] = (cells, None)
+            answers[number], said = (
+                unchecked if settle is None else spared("the check of an answer", unchecked, settle, cells, row)
+            )
             outcomes[number] = Outcome("answered", note=joined_notes(said, note))
     added = [
         AddedColumn(name, [answer[at] for answer in answers], dtype)

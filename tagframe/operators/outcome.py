@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import InvalidArgument, RowsFailed
+from tagframe.errors import InvalidArgument, RowsFailed, spared
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
 OutcomeKind: TypeAlias = Literal[
@@ -172,13 +172,19 @@ def finish(
     for column in added:
         if keeps_failures or not column.with_failures:
             name = free_name(base, column.name)
-            finished[name] = pd.array([column.values[row] for row in rows], dtype=column.dtype)
+            values = [column.values[row] for row in rows]
+            plain = pd.Series(values, index=finished.index, dtype=object).array
+            finished[name] = spared(f"the column {name!r} as {column.dtype}", plain, pd.array, values, column.dtype)
     if keeps_failures:
         finished[free_name(base, error_name(suffix))] = error_column(outcomes[row] for row in rows)
-    told = outcome_frame(outcomes, base.index if index is None else index, remarks)
-    results.remember(finished, outcomes=told, **(facts or {}))
-    if row_facts is not None:
-        results.remember_rows(finished, **row_facts(rows))
+
+    def report() -> None:
+        told = outcome_frame(outcomes, base.index if index is None else index, remarks)
+        results.remember(finished, outcomes=told, **(facts or {}))
+        if row_facts is not None:
+            results.remember_rows(finished, **row_facts(rows))
+
+    spared(f"the report of {operator}", None, report)
     if failures and on_error == "raise":
         row, first = failures[0]
         label = label_of(base.index if index is None else index, row)

@@ -3,14 +3,15 @@ audited.
 
 A model answers the rows of a pack a little differently from each row by itself; how much depends on the model and the
 rows. So some rows are asked both ways first, and packs are made smaller until both ways agree. The answer to a row of a
-pack is also stored for that row, so that later packs and single prompts of the same question find it.
+pack is also stored for that row, so that later packs and single prompts of the same question find it. What an audit
+found is stored for its question, too. A row whose cells read as an instruction is asked alone.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -24,31 +25,44 @@ from tagframe.errors import (
     LMRequestFailed,
     RequestTimedOut,
     ResponseTooLong,
+    counted,
+    spared,
 )
-from tagframe.lm import Batch, Bound, Prompt, Stored
+from tagframe.lm import Batch, Bound, Prompt
+from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
 from tagframe.operators.cells import DATA_RULE, cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.orders_in_cells import gives_orders
 from tagframe.operators.row_question import Question, Reply, joined_notes
-from tagframe.operators.step_generators import Step, bounded, gather_alike, together
+from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
 from tagframe.operators.values import SHORT
 
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
 MOST = 16
 """Rows of a pack with ``rows_per_call="auto"``; with more, answers get worse."""
-AUDITED = 50
+MOST_AUDITED = 32
+"""The same if an audit finds no difference, in packs of so many rows either."""
+AUDITED = 32
 """Rows that are also asked one by one; if there are few rows, one in :data:`AUDITED_SHARE`."""
 AUDITED_SHARE = 4
+NOT_AUDITED = 4
+"""So many packs or fewer are not audited: that would cost more than packs save."""
 DIFFERING = 0.05
-"""The largest share of audited rows to which a pack may give another answer."""
+"""The largest share of audited rows to which a pack may give another answer; one row may always."""
 PACK_BYTES = 40_000
 """The most bytes of rows in one prompt: about 10,000 tokens."""
 TOKENS_PER_LINE = 12
 """Room for an id, a short answer and markdown."""
 EXPLAINED_TOKENS_PER_LINE = 128
+_FENCES = 64
+"""Room for what stands around the rows of a prompt."""
 HALVED = 8
 """A broken pack of more rows is asked again in halves; one of so many rows or fewer, row by row."""
+ORDER = "it reads as an instruction to the model: asked alone"
+"""The note of a row that does not share a prompt."""
+_AUDIT = "the audit of packs"
 SAID_ONCE = 24
 """A cell that all rows of a pack share is written once, before the rows, if it has at least so many bytes."""
 
@@ -66,8 +80,17 @@ def most_asked(rows: int, size: int) -> int:
     return rows if size == 1 else rows + rows // 2
 
 
+def _tree(pack: _Pack) -> list[_Pack]:
+    """A pack and all the packs and single rows that are asked if it fails, and its parts do."""
+    return [pack] if len(pack) == 1 else [pack, *(part for half in _parts(pack) for part in _tree(half))]
+
+
 class Audited(int):
     """The size of packs that an audit has found; packs of that size are not audited again."""
+
+
+class _Auto(int):
+    """The size of packs that nobody gave; more rows go into a pack if an audit finds no difference."""
 
 
 def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
@@ -79,7 +102,7 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     if given is None:
         return 1
     if given == "auto":
-        return MOST
+        return _Auto(MOST)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
     return given
@@ -101,76 +124,167 @@ class Replies(Generic[T]):
 
 
 def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
-    """The reply for each row, in packs of at most ``size``, audited; equal rows are asked about once."""
-    distinct = list(dict.fromkeys(lines)) if size > 1 else list(lines)  # the LM layer counts duplicates
-    if size > 1 and not isinstance(size, Audited):
-        return (yield from _ask_audited(question, distinct, size))
-    replies = yield from ask_packed(question, distinct, size)
-    return Replies(dict(zip(distinct, replies, strict=True)), [], size)
+    """The reply for each row, in packs of at most ``size``, audited; equal rows are asked about once.
 
-
-def _ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
-    """The reply for each distinct row, asked in packs.
-
-    Some rows, drawn at random (the same ones every time), are asked one by one and in packs of ``size``. Packs are
-    halved while more than :data:`DIFFERING` of these rows get another answer. (All rows of an incomplete pack count as
-    answered differently.) Other rows are asked in packs of the size that was found; audited rows keep their single
-    answers.
-    Rows whose stored answers come only from earlier packs are not audited.
+    Some rows, drawn at random, are asked one by one and in packs. While these give another answer to more than
+    :data:`DIFFERING` of them, packs are halved. (An unreadable pack counts as one such row.) Other rows are asked in
+    packs of the size that was found. The audit is stored for the question, the size and the model: the next call does
+    not repeat it. No audit is made for :data:`NOT_AUDITED` packs or fewer.
 
     Args:
         question: the question.
-        lines: rows, each once.
-        size: the most rows of a pack.
+        lines: rows.
+        size: the most rows of a pack; one that an audit has found is not audited.
     """
-    count = min(AUDITED, len(lines) // AUDITED_SHARE)
-    # Drawn at random, not evenly spaced: if kinds of rows alternate, even spacing could hit one kind only.
-    drawn = [lines[row] for row in np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False))]
-    alone, packed_before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
-    audited = [line for row, line in enumerate(drawn) if row in alone or row not in packed_before]
-    # Broken packs are not asked again, since all of their rows are asked one by one anyway.
-    bound = Bound(2 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
-    asking = bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
-    packed, singly = yield from together([asking, question.ask(audited, "alone")])
+    if size == 1:
+        return Replies(dict(zip(lines, (yield from question.ask(lines)), strict=True)), [], size)
+    distinct = list(dict.fromkeys(lines))
+    if not distinct:
+        return Replies({}, [], size)
     remarks: list[str] = []
-    notes: list[str | None] = [None] * len(audited)
-    while size > 1 and audited:
-        both = list(zip(packed, singly, strict=True))
-        compared = sum(alone.value is not None for _, alone in both)
-        differing = sum(alone.value is not None and not _agree(question, among, alone) for among, alone in both)
-        share = f" ({differing / compared:.0%})" if compared else ""
-        remarks.append(
-            f"{compared:,} rows were also asked one by one: {differing:,}{share} got another answer in packs of {size}."
+    replies: dict[str, Reply[T]] = {}
+    found = size
+    if not isinstance(size, Audited):
+        replies, found, told = yield from _audited(question, distinct, size)
+        remarks += told
+    rest = [line for line in distinct if line not in replies]
+    replies.update(zip(rest, (yield from ask_packed(question, rest, found)), strict=True))
+    if not isinstance(size, Audited):
+        how = (
+            "one by one" if found == 1 else f"{found} at a time{'' if isinstance(found, Audited) else ', not audited'}"
         )
-        notes = [_note(question, size, among, alone) for among, alone in both]
-        if differing <= DIFFERING * compared:
-            break
-        size = (size + 1) // 2
-        if size > 1:
-            packed = yield from bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
-    replies = {
-        line: replace(reply, note=joined_notes(reply.note, note))
-        for line, reply, note in zip(audited, singly, notes, strict=True)
-    }
-    rest = [line for line in lines if line not in replies]
-    others = yield from ask_packed(question, rest, size)
-    replies.update(zip(rest, others, strict=True))
-    remarks.append(f"{len(rest):,} distinct rows were asked {'one by one' if size == 1 else f'{size} at a time'}.")
-    return Replies(replies, remarks, Audited(size) if audited else size)
+        remarks.append(f"{len(rest):,} distinct rows were asked {how}.")
+    if odd := sum(ORDER in (reply.note or "") for reply in replies.values()):
+        remarks.append(f"{counted(odd, 'distinct row')} that read as an instruction, asked alone: see their notes.")
+    return Replies({line: replies[line] for line in distinct}, remarks, found)
 
 
-def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> bool:
-    if packed.split or packed.value is None or isinstance(packed.value, Unsure) or isinstance(singly.value, Unsure):
-        return not packed.split and packed.value is singly.value
+def _audited(
+    question: Question[T], lines: Sequence[str], size: int
+) -> Step[tuple[dict[str, Reply[T]], int, list[str]]]:
+    """Audit packs, if that was not done before: replies of audited rows, the size that was found, and remarks."""
+    found, rows = yield from together([_kept_audit(question, size, result) for result in (True, False)])
+    if found is not None:
+        return {}, Audited(found), ["Packs of this question were audited before."]
+    if rows is not None and not {*rows} <= {*lines}:  # another call audits them: as in one export of several calls
+        return {}, size, []
+    audited: list[str] = rows or []
+    if not audited and len(lines) > NOT_AUDITED * size:
+        count = min(AUDITED, len(lines) // AUDITED_SHARE)
+        # Drawn at random, not evenly spaced: if kinds of rows alternate, even spacing could hit one kind only.
+        drawn = [lines[row] for row in np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False))]
+        alone, before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
+        audited = [
+            line for row, line in enumerate(drawn) if (row in alone or row not in before) and not gives_orders(line)
+        ]
+    if not audited:
+        return {}, size, []
+    given = size
+    yield from _keep_audit(question, given, audited, result=False)
+    # Broken packs are not asked again, since all of their rows are asked one by one anyway.
+    bound = Bound(3 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
+
+    def in_packs(size: int) -> Step[list[Reply[T]]]:
+        return bounded(ask_packed(question, audited, size, splits=False), bound)
+
+    packed, singly = yield from together([in_packs(size), question.ask(audited, "alone")])
+    compared = _Compared(question, int(size), packed, singly)
+    remarks = [spared(_AUDIT, "", str, compared)]
+    while compared.size > 1 and not compared.agree:
+        size = (compared.size + 1) // 2
+        packed = (yield from in_packs(size)) if size > 1 else singly
+        compared = _Compared(question, size, packed, singly)
+        remarks += [spared(_AUDIT, "", str, compared)] * (size > 1)
+    if isinstance(size, _Auto) and compared.agree == "wholly" and len(audited) >= MOST_AUDITED:
+        wider = _Compared(question, MOST_AUDITED, (yield from in_packs(MOST_AUDITED)), singly)
+        remarks.append(spared(_AUDIT, "", str, wider))
+        compared = wider if wider.agree == "wholly" else compared
+    if compared.asked or compared.unread:
+        yield from _keep_audit(question, given, compared.size, result=True)
+    return dict(zip(audited, compared.replies(), strict=True)), Audited(compared.size), remarks
+
+
+class _Compared(Generic[T]):
+    """The replies to some rows in packs of a size, compared with those to each row alone.
+
+    Attributes:
+        size: the most rows of a pack.
+        asked: rows that were answered both ways.
+        unread: packs without an answer.
+    """
+
+    def __init__(self, question: Question[T], size: int, packed: list[Reply[T]], singly: list[Reply[T]]) -> None:
+        self.size = size
+        self._by_pack = question.in_packs is not None and size > 1
+        self._both = list(zip(packed, singly, strict=True))
+        self._same = [spared(_AUDIT, None, _agree, question, *both) for both in self._both]
+        self._differing = self._same.count(False)
+        self.asked = len(self._same) - self._same.count(None)
+        silent = sum(among.value is None and alone.value is not None for among, alone in self._both)
+        self.unread = -(-silent // size)
+
+    @property
+    def agree(self) -> Literal["wholly", "well enough", ""]:
+        """How well; an unreadable pack counts as one row that differs."""
+        against = self._differing + self.unread
+        if not against:
+            return "wholly" if self.asked else "well enough"
+        return "well enough" if against <= max(1, DIFFERING * (self.asked + self.unread)) else ""
+
+    def __str__(self) -> str:
+        share = f" ({self._differing / self.asked:.0%})" if self.asked else ""
+        broken = f" {counted(self.unread, 'pack')} gave no answer." if self.unread else ""
+        return (
+            f"{self.asked:,} rows were also asked one by one: {self._differing:,}{share} got another answer in packs"
+            f" of {self.size}.{broken}"
+        )
+
+    def replies(self) -> list[Reply[T]]:
+        """The reply for each row. Scores are on one scale if all are from packs; others are better from a row alone."""
+        replies = []
+        for (among, alone), same in zip(self._both, self._same, strict=True):
+            by_pack = among.value is not None and (alone.value is None or (self._by_pack and same))
+            note = spared(_AUDIT, None, _note, self.size, among, alone, same)
+            replies.append(replace(among if by_pack else alone, note=note))
+        return replies
+
+
+def _audit_key(question: Question[Any], size: int, result: bool) -> Prompt:
+    """What the rows or the result of an audit are stored under; it is not sent."""
+    told = f"The audit of packs of {int(size)} rows{' and more' * isinstance(size, _Auto)}"
+    return Prompt.of(told, _system(question), sample=int(result))
+
+
+def _kept_audit(question: Question[Any], size: int, result: bool) -> Step[Any]:
+    """The size that a stored audit has found, or its rows; None if there is none."""
+    batch = Batch([_audit_key(question, size, result)], json.loads, stored="packed", sends=False)
+    (completion,) = yield from gather(batch)
+    return completion.value
+
+
+def _keep_audit(question: Question[Any], size: int, told: Any, result: bool) -> Step[None]:
+    yield from gather(Batch([_audit_key(question, size, result)], known=[json.dumps(told)]))
+
+
+def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> bool | None:
+    """Whether both answers to a row are the same; None if one is missing."""
+    if packed.value is None or singly.value is None:
+        return None
+    if isinstance(packed.value, Unsure) or isinstance(singly.value, Unsure):
+        return packed.value is singly.value
     return question.alike(packed.value, singly.value)
 
 
-def _note(question: Question[Any], size: int, packed: Reply[Any], singly: Reply[Any]) -> str:
-    if packed.split:
-        return f"also asked alone; a pack of {size} gave no answer"
-    if _agree(question, packed, singly):
-        return f"also asked alone; a pack of {size} gave the same answer"
-    return f"also asked alone; a pack of {size} gave {_word(packed.value)}"
+def _note(size: int, packed: Reply[Any], singly: Reply[Any], same: bool | None) -> str | None:
+    if packed.value is None:
+        told = f"also asked alone; a pack of {size} gave no answer"
+    elif singly.value is None:
+        told = f"the answer of a pack of {size}; also asked alone, without an answer"
+    elif same:
+        told = f"also asked alone; a pack of {size} gave the same answer"
+    else:
+        told = f"also asked alone; a pack of {size} gave {_word(packed.value)}"
+    return joined_notes(singly.note, told)
 
 
 def _word(value: Any) -> str:
@@ -181,45 +295,47 @@ def _word(value: Any) -> str:
     return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def ask_packed(
-    question: Question[T], lines: Sequence[str], size: int, stored: Stored = "any", *, splits: bool = True
-) -> Step[list[Reply[T]]]:
+def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits: bool = True) -> Step[list[Reply[T]]]:
     """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
-    Stored packs are used as a whole. From the other packs, only rows without a stored answer (from other packs or
-    alone) are asked. If the answer to a pack is incomplete, it is asked in halves, and then row by row.
+    Only rows without a stored answer (from other packs or alone) are asked. Packs that were exported before stay as
+    they are, even if they hold rows of other calls. Rows whose cells read as an instruction are asked alone. If the
+    answer to a pack is incomplete, it is asked in halves, and then row by row.
 
     Args:
         question: the question.
         lines: rows, each once.
         size: the most rows of a pack; with 1, each row is asked alone.
-        stored: which stored answers may be used for a row.
-        splits: False leaves the rows of broken packs without an answer.
+        splits: False leaves the rows of broken packs without an answer, and uses no stored answers to rows.
     """
     if size == 1:
-        return (yield from question.ask(lines, stored))
+        return (yield from question.ask(lines))
     packing = _Packing(question, lines)
-    yield from packing.complete(packing.packs(packing.left(), size), sends=False)
-    left = packing.left()
-    known = yield from question.recalled([packing.shown[row] for row in left], stored)
-    packing.replies.update((left[number], reply) for number, reply in known.items())
-    left = packing.left()
-    bound = Bound(most_asked(len(left), size), -(-len(left) // size))
-    yield from bounded(_ask_left(packing, left, size, splits), bound)
+    formed: dict[int, tuple[str, ...]] = {}
+    if splits:
+        packing.replies.update((yield from question.recalled(packing.shown, formed=formed)))
+    packs = packing.formed(formed)
+    taken = {row for pack in packs for row in pack}
+    left = [row for row in packing.left() if row not in taken]
+    odd = [row for row in left if gives_orders(packing.shown[row])]
+    packs += packing.packs([row for row in left if row not in odd], size) + [[row] for row in odd]
+    bound = packing.bound(packs, splits)
+    yield from bounded(_ask_left(packing, packs, size, splits), bound)
+    for row in odd:
+        packing.notes[row] = ORDER
     replies = [packing.replies[row] for row in range(len(lines))]
     return [
-        replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=True)
+        replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=False)
     ]
 
 
-def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int, splits: bool) -> Step[None]:
-    """Ask about the rows without an answer; rows of packs that fail are asked again, if wanted."""
+def _ask_left(packing: _Packing[Any], packs: Sequence[_Pack], size: int, splits: bool) -> Step[None]:
+    """Ask these packs; rows of packs that fail are asked again, if wanted."""
     alone: list[int] = []
     split: set[int] = set()
-    packs = packing.packs(left, size)
     while packs:
         alone += [pack[0] for pack in packs if len(pack) == 1]
-        broken = yield from packing.complete(packs, sends=True)
+        broken = yield from packing.complete(packs)
         split.update(row for pack in broken for row in pack)
         packs = [part for pack in broken for part in _parts(pack)] if splits else []
     if not splits:
@@ -231,7 +347,7 @@ def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int, splits: bo
     for row in split:
         reply = packing.replies[row]
         note = f"asked again in a smaller pack: the answer to {size} rows was incomplete"
-        packing.replies[row] = replace(reply, note=joined_notes(reply.note, note), split=True)
+        packing.replies[row] = replace(reply, note=joined_notes(reply.note, note))
 
 
 def _parts(pack: _Pack) -> list[_Pack]:
@@ -251,7 +367,7 @@ class _Packing(Generic[T]):
 
     def __init__(self, question: Question[T], lines: Sequence[str]) -> None:
         self.question = question
-        self.lines = lines
+        self.lines = list(lines)
         self.system = _system(question)
         most = room(question.window, self.system)
         self.limit = PACK_BYTES if most is None else min(PACK_BYTES, most)
@@ -264,20 +380,53 @@ class _Packing(Generic[T]):
         left = (row for row in range(len(self.lines)) if row not in self.replies)
         return sorted(left, key=lambda row: (self.shown[row].casefold(), row))
 
+    def formed(self, of: Mapping[int, tuple[str, ...]]) -> list[_Pack]:
+        """The packs that were exported before, given by the rows that are in them; with rows of other calls."""
+        rows = {line: row for row, line in enumerate(self.shown)}
+        packs = []
+        for lines in dict.fromkeys(of.values()):
+            for line in lines:
+                if line not in rows:
+                    rows[line] = len(self.lines)
+                    self.lines.append(line)
+                    self.shown.append(line)
+                    self.notes.append(None)
+            packs.append([rows[line] for line in lines])
+        return packs
+
+    def bound(self, packs: Sequence[_Pack], splits: bool) -> Bound:
+        """The worst case for these packs."""
+        asked = [part for pack in packs for part in _tree(pack)] if splits else packs
+        question = self.question
+        opening = max(most_tokens(Prompt.of("", self.system)), most_tokens(Prompt(question.opening)))
+        sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.shown]
+        written = None  # the server's own limit
+        if question.limit is not None:
+            written = sum(max(self._limit(len(part)) or 0, question.limit) for part in asked)
+        read = sum(sizes[row] for part in asked for row in part) + (opening + _FENCES) * len(asked)
+        return Bound(len(asked), len(packs), read, written)
+
+    def _limit(self, length: int) -> int | None:
+        """The most tokens of the answer to a pack of so many rows."""
+        question = self.question
+        if question.tokens is None:
+            return None
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
+        return length * max(per_line, TOKENS_PER_LINE)
+
     def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:
         """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt is asked alone."""
         packs = pack([len(self.shown[row].encode()) for row in rows], self.limit, most=size)
         return [[rows[position] for position in positions] for positions in packs]
 
-    def complete(self, packs: Sequence[_Pack], *, sends: bool) -> Step[list[_Pack]]:
+    def complete(self, packs: Sequence[_Pack]) -> Step[list[_Pack]]:
         """Read the replies to packs of several rows and store them; returns the packs to ask again in halves.
 
         Args:
             packs: rows; packs of one row are left out.
-            sends: False uses only stored answers.
         """
         several = [pack for pack in packs if len(pack) > 1]
-        completions = yield from gather_alike(several, lambda alike: self._batch(alike, sends))
+        completions = yield from gather_alike(several, self._batch)
         broken: list[_Pack] = []
         said: list[tuple[str, str]] = []
         for rows, completion in zip(several, completions, strict=True):
@@ -285,28 +434,29 @@ class _Packing(Generic[T]):
                 for row, (value, reason, alone) in zip(rows, completion.value, strict=True):
                     self.replies[row] = Reply(value, reason)
                     said.append((self.shown[row], alone))
-            elif sends and _is_worth_splitting(completion.error):
+            elif _is_worth_splitting(completion.error):
                 broken.append(rows)
-            elif sends:
+            else:
                 self.replies.update((row, Reply(None, error=completion.error)) for row in rows)
         yield from self.question.keep(said)
         return broken
 
-    def _batch(self, packs: Sequence[_Pack], sends: bool) -> Batch[list[_Said]]:
+    def _batch(self, packs: Sequence[_Pack]) -> Batch[list[_Said]]:
         """The prompts of packs of one length."""
         question, length = self.question, len(packs[0])
-        one = question.guessed("A map shows it on a coast. Answer: ")
-        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + (question.tokens or 0) - SHORT + TOKENS_PER_LINE
+        one = (question.in_packs or question).guessed("A map shows it on a coast. Answer: ")
+        lines = [[self.shown[row] for row in rows] for rows in packs]
         return Batch(
-            [Prompt.of(fence(_numbered([self.shown[row] for row in rows]), "rows"), self.system) for rows in packs],
+            [Prompt.of(fence(_numbered(shown), "rows"), self.system) for shown in lines],
             reader(question, length),
-            max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
+            max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
-            sends=sends,
+            rows=lambda number: [(line, question.prompt(line)) for line in lines[number]],
         )
 
 
 def _system(question: Question[Any]) -> str:
+    question = question.in_packs or question
     example = f"1: {question.guessed('It is so. Answer: ')[0]}"
     said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
     form = f"{said}, as in '{example}'"
@@ -345,6 +495,7 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]
     """A parser for the answer to a pack: for each row in order, value, explanation, and the answer to the row alone.
 
     It raises :class:`AnswerRejected` unless each number from 1 to ``length`` comes before one answer, exactly once.
+    Words before the first answer and after the last one are left out.
     """
 
     def read(text: str) -> list[_Said]:
@@ -352,9 +503,9 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]
         for line in without_reasoning(text).splitlines():
             numbered = _LINE.fullmatch(line)
             if numbered is None:
-                if found and line.strip(" `*-_"):
+                if found and len(found) < length and line.strip(" `*-_"):
                     raise AnswerRejected(f"expected a line for each row and nothing else, got {line[:80]!r}")
-                continue  # words before the first answer
+                continue
             number = int(numbered[1])
             if number in found:
                 raise AnswerRejected(f"row {number} is answered twice")
@@ -369,13 +520,16 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]
 
 
 def _read_line(question: Question[Any], text: str) -> _Said:
-    if not question.explains:
-        return question.read(text), None, text
-    label = list(_LABEL.finditer(text))
-    if not label:
-        raise AnswerRejected(f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}")
-    reason, said = text[: label[-1].start()].strip(" *_-–—"), text[label[-1].end() :].strip(" *_`")
-    return question.read(said), reason, f"{reason}\nAnswer: {said}"
+    read = (question.in_packs or question).read
+    reason = None
+    if question.explains:
+        label = list(_LABEL.finditer(text))
+        if not label:
+            raise AnswerRejected(f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}")
+        reason, text = text[: label[-1].start()].strip(" *_-–—"), text[label[-1].end() :].strip(" *_`")
+    value = read(text)
+    alone = text if question.write is None or isinstance(value, Unsure) else question.write(value)
+    return value, reason, alone if reason is None else f"{reason}\nAnswer: {alone}"
 
 
 def _is_worth_splitting(error: Exception | None) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import pandas as pd
 
-from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
+from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, NotStored, did_you_mean
 from tagframe.lm import Batch, Completion, Message, Prompt, Stored, TokenLogprob
 from tagframe.operators.answer_grammar import (
     TRUTH,
@@ -58,7 +58,6 @@ class Reply(Generic[T]):
         confidence: the probability of the answer among all answers, from the model; None if not known.
         error: why there is no answer.
         note: further information for the row's outcome.
-        split: whether it was first asked together with other rows, without success.
     """
 
     value: T | Unsure | None
@@ -66,7 +65,6 @@ class Reply(Generic[T]):
     confidence: float | None = None
     error: Exception | None = None
     note: str | None = None
-    split: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +85,8 @@ class Question(Generic[T]):
         alike: whether two answers about one row mean the same, for the audit of packs.
         weigh: the probability of an answer, from the log probabilities of its tokens; None if it is not needed.
         read_explained: parses an answer with reasons; None for the text after "Answer:", with the text before it.
+        in_packs: the question as a pack of rows asks it, if otherwise; its answers are the same values.
+        write: an answer as the row alone would have it; None if packs have it in the same form.
     """
 
     task: str
@@ -102,6 +102,8 @@ class Question(Generic[T]):
     alike: Callable[[Any, Any], bool] = operator.eq
     weigh: Callable[[Sequence[TokenLogprob] | None, T | Unsure], float | None] | None = None
     read_explained: Callable[[str], tuple[T | Unsure, str]] | None = None
+    in_packs: Question[T] | None = None
+    write: Callable[[T], str] | None = None
 
     @cached_property
     def opening(self) -> tuple[Message, ...]:
@@ -172,11 +174,24 @@ class Question(Generic[T]):
                 shown[row] = shortened(shown[row], max(SHORTEST, len(shown[row].encode()) // 2))
         return [self._reply(found[row], cut_note(line, shown[row])) for row, line in enumerate(lines)]
 
-    def recalled(self, lines: Sequence[str], stored: Stored = "any") -> Step[dict[int, Reply[T]]]:
-        """The stored replies, by position; nothing is sent."""
+    def recalled(
+        self, lines: Sequence[str], stored: Stored = "any", formed: dict[int, tuple[str, ...]] | None = None
+    ) -> Step[dict[int, Reply[T]]]:
+        """The stored replies, by position; nothing is sent.
+
+        Args:
+            lines: rows, as they are shown.
+            stored: which stored answers may be used.
+            formed: receives, for rows that wait for an answer in a pack that was exported, the rows of that pack.
+        """
         completions = yield from gather(self._batch(lines, accept=self.accept, stored=stored, sends=False))
-        known = enumerate(completions)
-        return {row: self._reply(completion) for row, completion in known if completion.value is not None}
+        found = {}
+        for row, completion in enumerate(completions):
+            if completion.value is not None:
+                found[row] = self._reply(completion)
+            elif formed is not None and isinstance(completion.error, NotStored) and completion.error.pack:
+                formed[row] = completion.error.pack
+        return found
 
     def keep(self, answers: Sequence[tuple[str, str]]) -> Step[None]:
         """Store the answers to rows of packs: each is a line as it was shown, and an answer to it."""

@@ -32,6 +32,7 @@ SHORT = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
 SCORES_ALIKE = 0.2
 """Two scores for one row count as the same up to this distance."""
+_SHARE = "one number from 0 to 1, such as 0.35", "0.35"
 SECONDS = "datetime64[s]"
 """A unit that holds dates of every year; nanoseconds only hold those from 1677 to 2262."""
 
@@ -145,19 +146,22 @@ def _number_value(dtype: Any, *, whole: bool = False) -> Value:
     return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234")
 
 
-def score_value() -> Value:
-    """A number from 0 to 1."""
+def score_value(*, hundredths: bool = False) -> Value:
+    """A number from 0 to 1; with ``hundredths`` written as a whole number from 0 to 100, which takes fewer tokens."""
 
     def read(answer: str) -> float:
         number = float(parse_number(answer))
+        if hundredths and (number > 1 or "." not in answer):  # 0.35 is a share however it was asked for
+            number /= 100
         if not 0 <= number <= 1:
-            raise AnswerRejected(f"expected a number from 0 to 1, got {answer[:80]!r}")
+            raise AnswerRejected(f"expected a number from 0 to {100 if hundredths else 1}, got {answer[:80]!r}")
         return number
 
     def alike(one: tuple[float], other: tuple[float]) -> bool:
         return abs(one[0] - other[0]) <= SCORES_ALIKE
 
-    return _one("one number from 0 to 1, such as 0.35", read, "Float64", "0.35", alike=alike)
+    form, guess = ("one whole number from 0 to 100, such as 35", "35") if hundredths else _SHARE
+    return _one(form, read, "Float64", guess, alike=alike)
 
 
 def _date_value(dtype: Any = SECONDS) -> Value:

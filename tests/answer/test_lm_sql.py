@@ -13,6 +13,7 @@ import pytest
 from scripted import Scripted, shown_rows
 
 import tagframe as tf
+from tag_bench.server import rows_of
 from tagframe import results
 from tagframe.answer import Execution
 from tagframe.errors import InvalidArgument, LMError, RowsFailed, SQLFailed, TooManyRowsWarning, UnsafeSQL
@@ -140,10 +141,10 @@ def test_several_values_of_a_filter_stand_in_one_prompt_and_are_audited():
     with tf.context(lm=model):
         found, execution = run(tf.open_corpus({"places": places}), sql, rows_per_call="auto")
     assert found == [[int((places["name"].str.startswith("good") & (places["name"] != "good 7")).sum())]]
-    assert len(model.asked) == 50 + 4 + 60  # of 1,000 distinct names, where each alone is a prompt
+    assert len(model.asked) == 32 + 2 + 1 + 31  # of 1,000 distinct names, where each alone is a prompt
     (stage,) = execution.stages
     assert (stage.values, stage.unsure) == (1_000, 1)
-    assert stage.remarks[0] == "50 rows were also asked one by one: 0 (0%) got another answer in packs of 16."
+    assert stage.remarks[0] == "32 rows were also asked one by one: 0 (0%) got another answer in packs of 16."
     assert str(stage).endswith("1,000 distinct values (1 unsure). " + " ".join(stage.remarks))
 
 
@@ -152,7 +153,7 @@ def test_a_quote_of_packs_counts_them_and_claims_no_audit():
     execute = tf.exec_sql(tf.open_corpus({"places": places}), rows_per_call="auto")
     with tf.context(lm="openai/gpt-4o-mini", api_base="http://127.0.0.1:9/v1", api_key="none", store=None):
         quote = execute("SELECT count(*) FROM places WHERE sem_filter('{name} is x')", quote=True)
-    assert quote.calls == 50 + 4 + 29
+    assert quote.calls == 32 + 2 + 1 + 15
     assert quote.stages[0].values == 500
     assert "differ" not in repr(quote)
 
@@ -277,7 +278,7 @@ def test_packs_of_a_limit_are_audited_once():
             rows_per_call="auto",
         )
     assert len(found) == 5
-    assert sum("<row>" in message for message in model.asked) == 5, "of the first round"
+    assert sum("<row>" in message for message in model.asked) == 20, "of the first round that is large enough"
     assert sum("also asked one by one" in remark for remark in execution.stages[0].remarks) == 1
 
 
@@ -546,3 +547,16 @@ def test_a_quote_warns_of_too_many_rows(live):
         quote = execute("SELECT name FROM places WHERE sem_filter('{name} is x')", quote=True)
     assert quote.calls == 2_000
     assert live.requests == []
+
+
+@pytest.mark.parametrize(("values", "prompts"), [(1, 1), (5, 1), (16, 1), (64, 4)])
+def test_few_values_are_asked_in_full_packs_without_an_audit(live, values, prompts):
+    live.answers = lambda request: (
+        "\n".join(f"{number}: 85" for number, _ in enumerate(rows_of(request.prompt), 1))
+        if "<rows>" in request.prompt
+        else "0.85"
+    )
+    corpus = tf.open_corpus({"places": pd.DataFrame({"name": [f"place {number}" for number in range(values)]})})
+    found = tf.exec_sql(corpus)("SELECT name, sem_score('how big is {name}?') AS size FROM places")
+    assert len(live.requests) == prompts
+    assert found["size"].tolist() == [0.85] * values

@@ -11,7 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
-from tag_bench.sembench import HIDDEN, Truth, command, read, share_of
+from tag_bench.sembench import HIDDEN, Scripted, Truth, command, read, share_of
+from tag_bench.server import Request
+from tagframe.lm import export_requests, import_answers
+from tagframe.lm.store import open_store
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +82,27 @@ def test_the_ten_run_and_cost_no_more_than_their_worst_quote(folder, noise):
     assert [by_name[name]["prompts"] for name in ("Q3", "Q4", "Q8")] == [0, 0, 0], "Q2 has judged them"
     assert result["prompts"] == sum(query["prompts"] for query in result["queries"])
     assert result["mean_quality"] > (0.7 if noise == "0" else 0.6)
+
+
+@pytest.mark.slow
+def test_a_second_run_on_a_used_store_costs_what_the_first_one_did(folder, tmp_path):
+    store, truth = tmp_path / "replayed.db", read(folder)[2]
+    model = Scripted(truth)
+    for rounds in range(8):
+        said = CliRunner().invoke(command, ["--data", str(folder), "--lm", f"replay:{store}", "--json", "-"])
+        result = json.loads(said.stdout)
+        if not result["missing"]:
+            break
+        exported, answers = tmp_path / f"{rounds}.jsonl", tmp_path / "said.jsonl"
+        export_requests(store, exported)
+        with answers.open("w") as file:
+            for line in map(json.loads, exported.read_text().splitlines()):
+                request = Request({"messages": line["body"]["messages"]}, {}, 0, 0, 0)
+                file.write(json.dumps({"custom_id": line["custom_id"], "answer": model(request)}) + "\n")
+        import_answers(store, answers)
+    assert 0 < rounds < 7
+    (imported,) = open_store(store).recorded_by().values()
+    assert result["prompts"] == imported, "what was paid is used"
+    again = CliRunner().invoke(command, ["--data", str(folder), "--lm", f"replay:{store}", "--json", "-"])
+    assert json.loads(again.stdout)["dollars"] == result["dollars"] > 0
+    assert json.loads(again.stdout)["prompts"] == result["prompts"]

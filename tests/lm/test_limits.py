@@ -416,7 +416,7 @@ def test_a_quote_sends_nothing_and_says_what_would_be_sent(server: Server):
     assert quote.dollars == pytest.approx(quote.tokens_in * 0.15e-6 + quote.tokens_out * 0.6e-6)
     assert quote.seconds > 0
     assert not quote.whole
-    assert str(quote).startswith("at least 30 calls for 51 prompts (1 duplicate, 20 stored)")
+    assert str(quote).startswith("at least 30 calls, in the worst case 60, for 51 prompts (1 duplicate, 20 stored)")
 
 
 def test_a_quote_of_several_rounds(server: Server, lm: LM):

@@ -1,10 +1,16 @@
-"""A quote holds over random calls: never more is asked than its worst case says."""
+"""A quote holds over random calls: never more is asked or spent than its worst case says.
+
+``python -m tests.operators.test_quotes 200`` prints the figures of 200 random calls.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import random
+import statistics
+import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,10 +22,12 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Request, Server, rows_of
-from tagframe.errors import RowsFailed
+from tagframe.errors import AnswerRejected, RowsFailed
+from tagframe.lm import LM, Price
 from tests.draws import DRAWS
 
-CALLS = 60 * DRAWS
+CALLS = 20 * DRAWS
+PRICE = Price(3e-7, 2.5e-6)
 
 
 @dataclass(frozen=True)
@@ -29,13 +37,20 @@ class Model:
     Attributes:
         yes: share of the rows of which a claim is true.
         broken, differing: these shares.
+        malformed: the share of prompts whose first answer is malformed, so that it has to be repaired.
+        hopeless: whether repairs are malformed, too.
     """
 
     yes: float
     broken: float
     differing: float
+    malformed: float = 0.0
+    hopeless: bool = False
 
     def __call__(self, request: Request) -> str:
+        repairs = len(request.messages) > 2 and request.messages[-2]["role"] == "assistant"
+        if (self.hopeless or not repairs) and _drawn(f"{request.messages[1]['content']}!") < self.malformed:
+            return "Banana, or something like it: I would rather not say."
         system, user = (str(message["content"]) for message in request.messages[:2])
         if "You plan how to join" in system:
             return '{"labels": null}' if _drawn(user) < 0.7 else json.dumps(PLAN)
@@ -109,42 +124,78 @@ def random_call(draw: random.Random) -> tuple[str, pd.DataFrame, Callable[..., A
     return told, frame, calls[name]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A random call: what was called, requests asked, quoted, and in the worst case; dollars spent, and at most."""
+
+    told: str
+    asked: int
+    about: int
+    worst: int
+    dollars: float
+    at_most: float
+
+
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, int, int]]:
-    """Of random calls: what was called, prompts asked, about, and in the worst case."""
+def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Measured]:
+    """Random calls, each under a budget of its own worst case."""
     return list(_measured(tmp_path_factory.mktemp("stores"), CALLS))
 
 
-def _measured(folder: Path, calls: int) -> Iterator[tuple[str, int, int, int]]:
+def _measured(folder: Path, calls: int) -> Iterator[Measured]:
     with Server(history=True) as server:
         for seed in range(calls):
             draw = random.Random(seed)
-            model = Model(draw.choice([0.02, 0.5, 0.9]), draw.choice([0, 0, 0.1, 1]), draw.choice([0, 0, 0.3]))
+            model = Model(
+                draw.choice([0.02, 0.5, 0.9]),
+                draw.choice([0, 0, 0, 0, 0.1, 1]),
+                draw.choice([0, 0, 0, 0.3]),
+                draw.choice([0, 0, 0, 0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.1, 0.5]),
+                draw.random() < 0.1,
+            )
             server.answers = model
             told, frame, call = random_call(draw)
             stored = draw.choice([0, 0, 0.5, 1])
-            settings = {"lm": "openai/scripted", "api_base": server.url, "api_key": "none", "progress": False}
-            with tf.context(**settings, store=str(folder / f"{seed}.db")):
-                with contextlib.suppress(RowsFailed):
+            lm = LM("openai/scripted", api_base=server.url, api_key="none", price=PRICE)
+            with tf.context(lm=lm, progress=False, store=str(folder / f"{seed}.db")):
+                with contextlib.suppress(RowsFailed, AnswerRejected):
                     call(frame.head(int(stored * len(frame))).tag)
                 quote = call(frame.tag, quote=True)
                 server.reset()
                 server.answers = model
-                with contextlib.suppress(RowsFailed):
+                budget = tf.Budget(calls=quote.calls_at_most, dollars=quote.dollars_at_most)
+                with contextlib.suppress(RowsFailed, AnswerRejected), tf.context(budget=budget):
                     call(frame.tag)
-                asked = sum(all(one["role"] != "assistant" for one in request.messages) for request in server.requests)
-                worst = max(quote.calls, quote.calls_at_most)
-                yield f"{seed}: {told}, stored {stored}, {model}", asked, quote.calls, worst
+                told = f"{seed}: {told}, stored {stored}, {model}"
+                spent, most = budget.spent.dollars, quote.dollars_at_most or 0.0
+                yield Measured(told, len(server.requests), quote.calls, quote.calls_at_most, spent, most)
             server.reset()
 
 
 @pytest.mark.slow
-def test_no_more_is_asked_than_the_worst_case(measured):
-    passed = [one for one in measured if one[1] > one[3]]
-    assert not passed
+def test_no_more_is_asked_than_the_worst_case_and_a_budget_of_it_suffices(measured):
+    assert not [one for one in measured if one.asked > one.worst or one.dollars > one.at_most]
 
 
 @pytest.mark.slow
 def test_the_worst_case_of_half_of_the_calls_is_at_most_twice_what_is_asked(measured):
-    near = [worst <= 2 * asked for _, asked, _, worst in measured]
+    near = [one.worst <= 2 * one.asked for one in measured]
     assert sum(near) >= len(near) / 2, f"{sum(near)} of {len(near)}"
+
+
+def main(calls: int) -> None:
+    """Print the figures of random calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        measured = list(_measured(Path(folder), calls))
+    off = [one for one in measured if abs(one.about - one.asked) > max(one.asked, one.about) / 4]
+    print(f"asked above worst: {sum(one.asked > one.worst for one in measured)} of {calls}")
+    print(f"dollars above worst: {sum(one.dollars > one.at_most for one in measured)} of {calls}")
+    ratios = [one.worst / one.asked for one in measured if one.asked]
+    print(f"worst over asked, median: {statistics.median(ratios):.2f}")
+    print(f"about within a quarter: {calls - len(off)} of {calls}")
+    for one in off:
+        print(f"  asked {one.asked}, about {one.about}, worst {one.worst}: {one.told}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
