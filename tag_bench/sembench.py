@@ -192,12 +192,15 @@ class CountingLM(LM):
 
 def _scripted(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Reviewer:
     """The model of ``--lm scripted``, which knows the truth, or of ``--lm judgements``, which knows the texts alone."""
-    known = truth.reviews.drop_duplicates("reviewText").set_index("reviewText")
+    known = truth.reviews.drop_duplicates("reviewText")
+    texts = known["reviewText"].astype(str).tolist()
     if lm == "judgements":
         judged = read_judgements(folder / "judgements.json")
-        return Reviewer({text: float(judged[str(review)]) for text, review in known["reviewId"].items()}, wrong=wrong)
-    guessed = known["share"].fillna(known["scoreSentiment"].map({"POSITIVE": 0.75, "NEGATIVE": 0.35}))
-    return Reviewer(guessed.to_dict(), (known["scoreSentiment"] == "POSITIVE").to_dict(), wrong)
+        return Reviewer({text: judged[str(of)] for text, of in zip(texts, known["reviewId"], strict=True)}, wrong=wrong)
+    feeling = known["scoreSentiment"]
+    favour = known["share"].fillna(feeling.map({"POSITIVE": 0.75, "NEGATIVE": 0.35}))
+    positive = dict(zip(texts, feeling == "POSITIVE", strict=True))
+    return Reviewer(dict(zip(texts, favour, strict=True)), positive, wrong)
 
 
 @contextlib.contextmanager
