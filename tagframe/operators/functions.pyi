@@ -19,7 +19,6 @@ from tagframe.operators.join.result import JoinHow
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.topk import Compare
 from typing import Any
 from typing import Literal
 from typing import Unpack
@@ -920,32 +919,26 @@ async def asem_join(
 ) -> Path: ...
 @overload
 def sem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
 
-    By default the model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows
-    go into the next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an
-    answer does not name K different rows, its list is asked about once more, and then in halves. ``compare="pair"``
-    asks which of two rows is better, in a knock-out in which losers stay in. That takes about 1.25 shorter requests per
-    row, and is not more exact than lists. Both ways, the same call asks the same questions. If answers never contradict
-    each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions. Rows with the same shown
-    values are compared once and stay in their order. Rows whose named columns are all null come last and are not asked
-    about.
+    The model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows go into the
+    next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
+    name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
+    If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
+    Rows with the same shown values are compared once and stay in their order. Rows whose named columns are all null
+    come last and are not asked about.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
         K: how many rows to keep, at least 1; if there are fewer, all rows are ranked.
-        compare: ``"list"`` or ``"pair"``. If rows are too long for lists of more than four, pairs are compared.
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
             cancels out.
-        comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-            enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
-            answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -960,58 +953,52 @@ def sem_topk(
     Raises:
         RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
         ColumnNotFound: a named column does not exist.
-        InvalidArgument: K or ``comparisons`` is below 1, ``compare`` is unknown, or the instruction has no words.
+        InvalidArgument: K is below 1, or the instruction has no words.
         NotConfigured: no model is set.
     """
 @overload
 def sem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_topk(
-    frame: Frames, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_topk(
-    frame: Frames, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
 
     The awaitable form of :func:`tagframe.sem_topk`: the event loop goes on, and cancelling stops what is
     not sent yet.
 
-    By default the model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows
-    go into the next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an
-    answer does not name K different rows, its list is asked about once more, and then in halves. ``compare="pair"``
-    asks which of two rows is better, in a knock-out in which losers stay in. That takes about 1.25 shorter requests per
-    row, and is not more exact than lists. Both ways, the same call asks the same questions. If answers never contradict
-    each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions. Rows with the same shown
-    values are compared once and stay in their order. Rows whose named columns are all null come last and are not asked
-    about.
+    The model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows go into the
+    next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
+    name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
+    If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
+    Rows with the same shown values are compared once and stay in their order. Rows whose named columns are all null
+    come last and are not asked about.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
         K: how many rows to keep, at least 1; if there are fewer, all rows are ranked.
-        compare: ``"list"`` or ``"pair"``. If rows are too long for lists of more than four, pairs are compared.
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
             cancels out.
-        comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-            enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
-            answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -1026,26 +1013,26 @@ async def asem_topk(
     Raises:
         RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
         ColumnNotFound: a named column does not exist.
-        InvalidArgument: K or ``comparisons`` is below 1, ``compare`` is unknown, or the instruction has no words.
+        InvalidArgument: K is below 1, or the instruction has no words.
         NotConfigured: no model is set.
     """
 @overload
 async def asem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_topk(
-    frame: AsyncFrames, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_topk(
-    frame: AsyncFrames, instruction: str, K: int, *, compare: Compare = 'list',
-    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
-    suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_search(
