@@ -183,7 +183,13 @@ def test_pairs_may_share_a_prompt_and_such_prompts_are_audited(explained):
 
 def test_mirrored_pairs_of_a_pack_are_asked_once():
     both = frame("review", 8, 8)
-    lm = Scripted(lambda message: "\n".join(f"{at}: True" for at in range(1, 1 + len(rows_of(message)))))
+    lm = Scripted(
+        lambda message: (
+            "True"
+            if message.startswith("<row>")
+            else "\n".join(f"{at}: True" for at, _ in enumerate(rows_of(message), 1))
+        )
+    )
     result = sem_join(both, both, "{review:left} and {review:right} rhyme", plan="pairs", rows_per_call=9, lm=lm)
     assert len(result) == 64
     assert sum(len(rows_of(message)) for message in lm.asked if message.startswith("<rows>")) < 64

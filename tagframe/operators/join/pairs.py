@@ -185,11 +185,10 @@ class Judge:
         """:meth:`judge_each` with up to ``size`` pairs in a prompt, and remarks on these packs and their audit."""
         if size == 1:
             return (yield from self.judge_each(pairs)), ""
-        turns = [
-            Message(role, text)
-            for left, right, truth in self.examples
-            for role, text in (("user", fence(_one_row(left, right))), ("assistant", _solved(truth, self.explained)))
-        ]
+        turns = []
+        for left, right, truth in self.examples:
+            turns.append(Message("user", fence(_one_row(left, right))))
+            turns.append(Message("assistant", _solved(truth, self.explained)))
         question = claim_question(
             self.claim, turns, explains=self.explained, window=self.window, guess=("True", "False")
         )
