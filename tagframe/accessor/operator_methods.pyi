@@ -46,16 +46,16 @@ class OperatorMethods:
         If the rows do not fit into one prompt, they are answered in parts, and the partial answers are combined round by
         round, each group at its own pace. A prompt holds about 10,000 tokens of rows, and never more than the model's
         window: the setting ``context_window``, or the window in litellm's table; if neither is known, as much as the server
-        accepts. A single row that is too long is cut, and the group's outcome says so. Each part carries its number of
-        rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
+        accepts. A single row that is too long is cut, with a warning, and the group's outcome says so. Each part carries
+        its number of rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
 
         The model is asked to cite the rows behind its answer by the numbers that they are shown with. If it cites a number
-        that was not shown, it is asked once more. If it cites none, all rows that were shown are the sources, and the
-        outcome says so.
+        that was not shown, it is asked once more. If the answer, or a part of it, cites none, no rows are its sources, and
+        the outcome says so.
 
         Args:
             instruction: a request that names columns in braces, ``"Summarise the {review}s"``; if it names none, the model
-                is shown all columns.
+                is shown all columns but ids, with a warning.
             all_cols: show all columns even if some are named (LOTUS' keyword).
             group_by: columns; one answer for each group, groups in order of first appearance.
             response_format: a pydantic model class for the answer (LOTUS' keyword). The answer is checked, and asked for
@@ -134,12 +134,12 @@ class OperatorMethods:
     ) -> pd.DataFrame:
         """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
-        Rows with the same shown values are asked about once. A row whose named columns are all null is not asked about. If
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about. If
         the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
         Args:
             instruction: the value to produce, with columns in braces: ``"The sentiment of {review} in one word"``; if it
-                names none, the model is shown all columns.
+                names none, the model is shown all columns but ids, with a warning.
             dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
                 column has pandas' nullable dtype for it; ``string`` if None.
             response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
@@ -204,21 +204,22 @@ class OperatorMethods:
     ) -> Quote: ...
     @overload
     def sem_extract(
-        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
+        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """Extract facts from the rows into text columns; ``<NA>`` if a row does not contain the fact.
+        """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
-        Each row takes one question, however many facts are extracted. For numbers, dates and closed sets of values, use
-        :func:`sem_map` with a pydantic model.
+        Each row takes one question, however many facts are extracted.
 
         Args:
             input_cols: labels of the columns to read, or one label.
-            output_cols: the name of each new column, with a description of its content, or None if the name says enough.
+            output_cols: the name of each new column, with a description of its content, with a type (``int``, ``float``,
+                ``bool``, ``datetime.date``, ``str``), with a list of the allowed texts, or with None if the name says
+                enough. Or a list of names. Or a pydantic model class, as ``response_format`` of :func:`sem_map`.
             extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
-                in the row are left out, and the row's outcome says so.
+                in the row are left out, and the row's outcome says so. Not for a model class.
             return_explanations: add a column ``explanation_extract`` with the model's reasons.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words.
@@ -240,7 +241,7 @@ class OperatorMethods:
         """
     @overload
     def sem_extract(
-        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
+        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
@@ -254,7 +255,7 @@ class OperatorMethods:
     ) -> pd.DataFrame:
         """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-        Rows with the same shown values are asked about once. A row whose shown cells are all missing is not asked about and
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about and
         does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
         A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
@@ -265,7 +266,7 @@ class OperatorMethods:
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
-                model is shown all columns. Or a list of claims.
+                model is shown all columns but ids, with a warning. Or a list of claims.
             all_cols: show the model all columns, even if the claim names some.
             return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
                 asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
@@ -378,7 +379,7 @@ class OperatorMethods:
         next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
         name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
         If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
-        Rows with the same shown values are compared once and stay in their order. Rows whose named columns are all null
+        Rows with the same shown values are compared once and stay in their order. Rows whose shown cells are all blank
         come last and are not asked about.
 
         Args:
@@ -603,16 +604,16 @@ class QuoteAccessor:
         If the rows do not fit into one prompt, they are answered in parts, and the partial answers are combined round by
         round, each group at its own pace. A prompt holds about 10,000 tokens of rows, and never more than the model's
         window: the setting ``context_window``, or the window in litellm's table; if neither is known, as much as the server
-        accepts. A single row that is too long is cut, and the group's outcome says so. Each part carries its number of
-        rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
+        accepts. A single row that is too long is cut, with a warning, and the group's outcome says so. Each part carries
+        its number of rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
 
         The model is asked to cite the rows behind its answer by the numbers that they are shown with. If it cites a number
-        that was not shown, it is asked once more. If it cites none, all rows that were shown are the sources, and the
-        outcome says so.
+        that was not shown, it is asked once more. If the answer, or a part of it, cites none, no rows are its sources, and
+        the outcome says so.
 
         Args:
             instruction: a request that names columns in braces, ``"Summarise the {review}s"``; if it names none, the model
-                is shown all columns.
+                is shown all columns but ids, with a warning.
             all_cols: show all columns even if some are named (LOTUS' keyword).
             group_by: columns; one answer for each group, groups in order of first appearance.
             response_format: a pydantic model class for the answer (LOTUS' keyword). The answer is checked, and asked for
@@ -674,12 +675,12 @@ class QuoteAccessor:
     ) -> Quote:
         """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
-        Rows with the same shown values are asked about once. A row whose named columns are all null is not asked about. If
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about. If
         the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
         Args:
             instruction: the value to produce, with columns in braces: ``"The sentiment of {review} in one word"``; if it
-                names none, the model is shown all columns.
+                names none, the model is shown all columns but ids, with a warning.
             dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
                 column has pandas' nullable dtype for it; ``string`` if None.
             response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
@@ -728,20 +729,21 @@ class QuoteAccessor:
             RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
         """
     def sem_extract(
-        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
+        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
-        """Extract facts from the rows into text columns; ``<NA>`` if a row does not contain the fact.
+        """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
-        Each row takes one question, however many facts are extracted. For numbers, dates and closed sets of values, use
-        :func:`sem_map` with a pydantic model.
+        Each row takes one question, however many facts are extracted.
 
         Args:
             input_cols: labels of the columns to read, or one label.
-            output_cols: the name of each new column, with a description of its content, or None if the name says enough.
+            output_cols: the name of each new column, with a description of its content, with a type (``int``, ``float``,
+                ``bool``, ``datetime.date``, ``str``), with a list of the allowed texts, or with None if the name says
+                enough. Or a list of names. Or a pydantic model class, as ``response_format`` of :func:`sem_map`.
             extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
-                in the row are left out, and the row's outcome says so.
+                in the row are left out, and the row's outcome says so. Not for a model class.
             return_explanations: add a column ``explanation_extract`` with the model's reasons.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words.
@@ -768,7 +770,7 @@ class QuoteAccessor:
     ) -> Quote:
         """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-        Rows with the same shown values are asked about once. A row whose shown cells are all missing is not asked about and
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about and
         does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
         A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
@@ -779,7 +781,7 @@ class QuoteAccessor:
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
-                model is shown all columns. Or a list of claims.
+                model is shown all columns but ids, with a warning. Or a list of claims.
             all_cols: show the model all columns, even if the claim names some.
             return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
                 asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
@@ -872,7 +874,7 @@ class QuoteAccessor:
         next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
         name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
         If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
-        Rows with the same shown values are compared once and stay in their order. Rows whose named columns are all null
+        Rows with the same shown values are compared once and stay in their order. Rows whose shown cells are all blank
         come last and are not asked about.
 
         Args:

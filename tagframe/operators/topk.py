@@ -67,7 +67,7 @@ def sem_topk(
     next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
     name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
     If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
-    Rows with the same shown values are compared once and stay in their order. Rows whose named columns are all null
+    Rows with the same shown values are compared once and stay in their order. Rows whose shown cells are all blank
     come last and are not asked about.
 
     Args:
@@ -147,7 +147,7 @@ class _Ranking:
 
     Attributes:
         lists: the items, and what was asked about them.
-        nulls: rows whose named columns are all null.
+        nulls: rows whose shown cells are all blank.
         order: items, best first.
     """
 

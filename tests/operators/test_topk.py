@@ -223,6 +223,7 @@ def test_a_run_that_has_stopped_asks_no_more_and_ranks_nothing(error):
     assert len(answered) <= 400, "one round"
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 def test_rows_too_long_for_the_model_are_cut_and_told():
     def narrow(message: str) -> str:
         if len(message) > 2_000:
@@ -237,6 +238,7 @@ def test_rows_too_long_for_the_model_are_cut_and_told():
     assert "cut to" in notes[1]
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 def test_a_row_longer_than_a_list_shows_is_cut_and_told():
     lm = Scripted(larger)
     frame = pd.DataFrame({"n": [101, 103, 102], "text": ["short", "x" * 50_000, "short"]})

@@ -31,6 +31,7 @@ from tagframe.operators.outcome import (
     free_name,
     outcome_frame,
     refuse_taken,
+    warn_of_cuts,
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
@@ -196,6 +197,7 @@ def _finished(
         joined[free_name(joined, error_name(suffix))] = error_column(
             Outcome("failed", error) if isinstance(error, Exception) else Outcome("joined") for error in errors
         )
+    warn_of_cuts("sem_join", outcomes)
     remarks = str(decision.report).splitlines()
     results.remember(joined, outcomes=outcome_frame(outcomes, left.frame.index, remarks), claim_report=decision.report)
     if on_error == "raise" and (failures or lost_right):
