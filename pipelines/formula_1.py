@@ -125,7 +125,9 @@ def latest_circuits_by_the_equator(tables: Frames) -> Any:
 def _track_characteristics(circuits: pd.DataFrame) -> Any:
     """A summary of circuits."""
     shown = circuits[["name", "location", "country", "alt"]]
-    return shown.tag.sem_agg("Summarise the characteristics of these race tracks", knowledge=True)["_output"].iloc[0]
+    return shown.tag.sem_agg("Summarise the characteristics of these race tracks", all_cols=True, knowledge=True)[
+        "_output"
+    ].iloc[0]
 
 
 @answers(92, reads="circuits")
@@ -146,7 +148,7 @@ def races_in_sepang(tables: Frames) -> Any:
     sepang = tables["circuits"].query("name == 'Sepang International Circuit'")[["circuitId", "location", "country"]]
     races = tf.merge({"races": tables["races"], "circuits": sepang}, on="circuitId", on_loss="allow")
     shown = races[["year", "round", "name", "date", "location", "country"]]
-    return shown.tag.sem_agg("Give information about these races", knowledge=True)["_output"].iloc[0]
+    return shown.tag.sem_agg("Give information about these races", all_cols=True, knowledge=True)["_output"].iloc[0]
 
 
 @answers(95, reads="results drivers status")
@@ -156,7 +158,9 @@ def finishers_of_race_872(tables: Frames) -> Any:
     drivers = tables["drivers"][["driverId", "forename", "surname", "dob", "nationality"]]
     frame = tf.merge({"results": finished, "drivers": drivers}, on="driverId")
     shown = frame[["forename", "surname", "dob", "nationality", "grid", "position", "points"]]
-    return shown.tag.sem_agg("Summarise the qualities of these drivers", knowledge=True)["_output"].iloc[0]
+    return shown.tag.sem_agg("Summarise the qualities of these drivers", all_cols=True, knowledge=True)["_output"].iloc[
+        0
+    ]
 
 
 @answers(96, reads="circuits")
@@ -178,7 +182,9 @@ def french_constructors_of_long_races(tables: Frames) -> Any:
     long = tables["results"].query("laps > 50")["constructorId"]
     french = tables["constructors"].query("nationality == 'French' and constructorId in @long")
     shown = french[["name", "nationality"]]
-    return shown.tag.sem_agg("Summarise what is known of these racing teams", knowledge=True)["_output"].iloc[0]
+    return shown.tag.sem_agg("Summarise what is known of these racing teams", all_cols=True, knowledge=True)[
+        "_output"
+    ].iloc[0]
 
 
 @answers(100, reads="circuits")

@@ -1,6 +1,6 @@
 """``tag_bench ranking``: a simulation of the top K of many rows, with a judge that is wrong in a share of its answers.
 
-There is no model and no server: rows are numbers. Our methods (lists of 30, and pairs) are compared with quick-select
+There is no model and no server: rows are numbers. Our method (lists of 30) is compared with quick-select
 with random pivots, the default of LOTUS 1.2.4 (``llm_quicksort``). A list is sorted by the same judge. The cost of a
 prompt is its instruction and the rows in it.
 """
@@ -16,9 +16,8 @@ import click
 import numpy as np
 
 from tagframe.operators import ranked_lists
-from tagframe.operators.knockout import Pair, best, comparisons_needed
 from tagframe.operators.step_generators import Step
-from tagframe.operators.topk import LIST_ROWS, PATIENCE
+from tagframe.operators.topk import LIST_ROWS
 
 IN_FLIGHT = 64
 
@@ -30,28 +29,17 @@ class Oracle:
         wrong: the share of wrong answers.
         seed: for the choice of wrong answers.
         firm: whether a pair always gets the same answer, in either order.
-        limit: the most comparisons.
     """
 
-    def __init__(self, wrong: float, seed: int, firm: bool, limit: int = 10**9) -> None:
+    def __init__(self, wrong: float, seed: int, firm: bool) -> None:
         self.aside: dict[int, Exception] = {}
-        self.stopped: Exception | None = None
-        self.short = False
         self.asked = 0
         self.shown = 0
         self.waves = 0
-        self.longest = LIST_ROWS
         self._wrong, self._rng, self._firm = wrong, np.random.default_rng(seed), firm
-        self._limit = limit
         self._known: dict[frozenset[int], bool] = {}
-        self._wins: dict[int, set[int]] = {}
 
-    @property
-    def left(self) -> int:
-        """The number of comparisons left."""
-        return self._limit - self.asked
-
-    def judge(self, pairs: Sequence[Pair]) -> list[bool]:
+    def judge(self, pairs: Sequence[tuple[int, int]]) -> list[bool]:
         """Whether the judge prefers the first of each pair."""
         self._count(len(pairs), 2 * len(pairs))
         return self._said(pairs)
@@ -61,7 +49,7 @@ class Oracle:
         self.shown += rows
         self.waves += -(-prompts // IN_FLIGHT)
 
-    def _said(self, pairs: Sequence[Pair]) -> list[bool]:
+    def _said(self, pairs: Sequence[tuple[int, int]]) -> list[bool]:
         said = []
         for first, second in pairs:
             wrong = bool(self._rng.random() < self._wrong)
@@ -69,14 +57,6 @@ class Oracle:
                 wrong = self._known.setdefault(frozenset((first, second)), wrong)
             said.append((first < second) != wrong)
         return said
-
-    def compare(self, pairs: Sequence[Pair]) -> Step[list[float | None]]:
-        """As :class:`tagframe.operators.knockout.Judge` has it."""
-        yield from ()
-        said = self.judge(pairs)
-        for (first, second), better in zip(pairs, said, strict=True):
-            self._wins.setdefault(first if better else second, set()).add(second if better else first)
-        return [float(better) for better in said]
 
     def rank(
         self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
@@ -90,11 +70,6 @@ class Oracle:
             return -1 if self._said([(one, other)])[0] else 1
 
         return [[sorted(listed, key=functools.cmp_to_key(compared))[:wanted]] for listed in whole]
-
-    def answers(self, items: Sequence[int]) -> list[Pair]:
-        """As :class:`tagframe.operators.knockout.Judge` has it."""
-        among = set(items)
-        return [(better, worse) for better in items for worse in self._wins.get(better, ()) if worse in among]
 
 
 def quick_select(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
@@ -123,18 +98,9 @@ def quick_select(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
     return order[:k]
 
 
-def knock_out(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
-    """The first ``k``, by ``sem_topk(compare="pair")``."""
-    return _ended(best(_mixed(n, seed), k, oracle))[:k]
-
-
 def by_lists(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
-    """The first ``k``, by the default of ``sem_topk``."""
-
-    def otherwise(items: list[int], wanted: int) -> Step[list[int]]:
-        raise AssertionError("every list is put in order")
-
-    return _ended(ranked_lists.best(_mixed(n, seed), k, oracle, otherwise))[:k]
+    """The first ``k``, by ``sem_topk``."""
+    return _ended(ranked_lists.best(_mixed(n, seed), k, oracle, LIST_ROWS))[:k]
 
 
 def _mixed(n: int, seed: int) -> list[int]:
@@ -164,13 +130,13 @@ def _summary(runs: Sequence[tuple[list[int], Oracle]], k: int) -> dict[str, floa
 
 
 def simulate(n: int, k: int, wrong: float, seeds: int, firm: bool) -> dict[str, Any]:
-    """All methods."""
-    ways = {"lists": by_lists, "pairs": knock_out, "peer": quick_select}
+    """Both methods."""
+    ways = {"lists": by_lists, "peer": quick_select}
     cases: dict[str, Any] = {"wrong": wrong, "firm": firm}
     for name, way in ways.items():
         runs = []
         for seed in range(seeds):
-            oracle = Oracle(wrong, seed, firm, PATIENCE * comparisons_needed(n, k) if name == "pairs" else 10**9)
+            oracle = Oracle(wrong, seed, firm)
             runs.append((way(n, k, oracle, seed), oracle))
         cases[name] = _summary(runs, k)
     return cases

@@ -2,19 +2,21 @@
 
 The queries are in ``pipelines/sembench.py``. Tokens are estimated by length for every model, so that a replayed
 store and a live model can be compared. A prompt that an earlier query sent costs nothing.
+
+Two queries have two scores. Q8 is the mean of 1 / (1 + error) of its two counts; as published, 1 / (1 + the mean
+error). Q10 is compared with the mean of the critics' own scores; as published, with the audience's score of each film
+(``q10_truth.csv``). Films that stand twice in that file have the same score both times, and count once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import random
 import re
 import sqlite3
 import tempfile
 import warnings
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,10 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
+from tag_bench.answers.judgements import read_judgements
 from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
-from tag_bench.server import Request, Server, rows_of
+from tag_bench.sembench_models import WRONG, Reviewer, Wrong
+from tag_bench.server import Server
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
 from tagframe.lm.pricing import estimate_tokens, tokens_of
@@ -42,8 +46,8 @@ PUBLISHED: Mapping[str, Mapping[str, float | None]] = {
     "ThalamusDB, eight queries": {"mean_quality": 0.824, "dollars": 0.165},
 }
 """Of SemBench's paper: Gemini 2.5 Flash, means of five runs over the ten."""
-WRONG = 0.08
-"""The share of reviews for which the scripted model is wrong."""
+SCRIPTED = ("scripted", "judgements")
+"""Models without a network: one that knows the truth but for some reviews, and one by recorded judgements."""
 _GRADES = {letter: 4 - position for position, letter in enumerate("ABCDF")}
 
 
@@ -71,14 +75,15 @@ class Truth:
 
     Attributes:
         reviews: all columns, and ``share`` of the critic's score.
+        audience: the audience's score by film; None if the folder has no ``q10_truth.csv``.
     """
 
     reviews: pd.DataFrame
+    audience: pd.Series | None = None
 
     def quality(self, name: str, found: Any) -> float:
-        """The quality of a query's answer, 0 to 1, as the benchmark defines it."""
-        of_film = self.reviews[self.reviews["id"] == (TAKEN if name in ("Q2", "Q3", "Q4", "Q8") else ANT_MAN)]
-        positive = int((of_film["scoreSentiment"] == "POSITIVE").sum())
+        """The quality of a query's answer, 0 to 1."""
+        of_film, positive = self._of_film(name)
         if name in ("Q1", "Q2"):
             true = set(self.reviews.loc[self.reviews["scoreSentiment"] == "POSITIVE", "reviewId"])
             true = true if name == "Q1" else true & set(of_film["reviewId"])
@@ -86,15 +91,32 @@ class Truth:
         if name in ("Q3", "Q4"):
             return _closeness(float(found), positive if name == "Q3" else positive / len(of_film))
         if name == "Q8":
-            true_counts = {"POSITIVE": positive, "NEGATIVE": len(of_film) - positive}
-            return float(np.mean([_closeness(found[kind], count) for kind, count in true_counts.items()]))
+            return float(np.mean([1 / (1 + error) for error in self._count_errors(found)]))
         if name in ("Q5", "Q6", "Q7"):
             return self._pairs(name, found, of_film)
         if name == "Q9":
             scored = self.reviews.loc[found.index, "share"]
             return max(0.0, float(scored.corr(found.astype(float), method="spearman")))
-        means = self.reviews.groupby("id")["share"].mean().dropna()
-        return max(0.0, float(means.corr(found.reindex(means.index).astype(float), method="spearman")))
+        return _in_order(found, self.reviews.groupby("id")["share"].mean().dropna())
+
+    def as_published(self, name: str, found: Any) -> float | None:
+        """The quality by SemBench's own measure, where it is another one; None if its truth is missing."""
+        if name == "Q8":
+            return float(1 / (1 + np.mean(self._count_errors(found))))
+        if name == "Q10":
+            return None if self.audience is None else _in_order(found, self.audience)
+        return self.quality(name, found)
+
+    def _of_film(self, name: str) -> tuple[pd.DataFrame, int]:
+        """The reviews of a query's film, and how many of them are positive."""
+        of_film = self.reviews[self.reviews["id"] == (TAKEN if name in ("Q2", "Q3", "Q4", "Q8") else ANT_MAN)]
+        return of_film, int((of_film["scoreSentiment"] == "POSITIVE").sum())
+
+    def _count_errors(self, found: Mapping[str, int]) -> list[float]:
+        """The relative errors of Q8's two counts."""
+        of_film, positive = self._of_film("Q8")
+        true_counts = {"POSITIVE": positive, "NEGATIVE": len(of_film) - positive}
+        return [abs(found[kind] - count) / count for kind, count in true_counts.items()]
 
     def _pairs(self, name: str, found: pd.DataFrame, of_film: pd.DataFrame) -> float:
         feeling = of_film.drop_duplicates("reviewId").set_index("reviewId")["scoreSentiment"]
@@ -110,78 +132,19 @@ def _closeness(found: float, true: float) -> float:
     return float(1 / (1 + abs(found - true) / true))
 
 
+def _in_order(found: pd.Series, true: pd.Series) -> float:
+    """Spearman's correlation over what has a true score; 0 if it is negative."""
+    return max(0.0, float(true.corr(found.reindex(true.index).astype(float), method="spearman")))
+
+
 def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
     """The films, the reviews without the truth, and the truth."""
     movies, reviews = pd.read_csv(folder / "Movies.csv"), pd.read_csv(folder / "Reviews.csv")
-    truth = Truth(reviews.assign(share=reviews["originalScore"].map(share_of)))
+    audience = None
+    if (file := folder / "q10_truth.csv").is_file():
+        audience = pd.read_csv(file).drop_duplicates("movieId").set_index("movieId")["movieScore"]
+    truth = Truth(reviews.assign(share=reviews["originalScore"].map(share_of)), audience)
     return movies, reviews.drop(columns=HIDDEN), truth
-
-
-# --- a scripted model ---------------------------------------------------------------------------------------------
-
-
-class Scripted:
-    """A model that knows the truth, answers in any form, and is wrong about the same reviews in every pack.
-
-    Args:
-        truth: of the reviews.
-        noise: the share of further reviews for which it is wrong, only in packs.
-        seed: for the choice of wrong answers.
-    """
-
-    def __init__(self, truth: Truth, noise: float = 0.0, seed: int = 0) -> None:
-        known = truth.reviews.drop_duplicates("reviewText").set_index("reviewText")
-        self._positive = (known["scoreSentiment"] == "POSITIVE").to_dict()
-        guessed = known["share"].fillna(known["scoreSentiment"].map({"POSITIVE": 0.75, "NEGATIVE": 0.35}))
-        self._share = guessed.to_dict()
-        self._noise, self._seed = noise, seed
-
-    def _wrong(self, text: str, packed: bool) -> bool:
-        drawn = random.Random(f"{self._seed} {zlib.crc32(text.encode())}")
-        return drawn.random() < WRONG or (drawn.random() < self._noise and packed)
-
-    def _feels(self, row: Mapping[str, Any], packed: bool) -> bool:
-        text = next(str(cell) for name, cell in row.items() if name.startswith("reviewText"))
-        return self._positive[text] != self._wrong(text, packed)
-
-    def _scores(self, row: Mapping[str, Any], packed: bool) -> float:
-        text = str(row["reviewText"])
-        share = float(self._share[text])
-        return 1 - share if self._wrong(text, packed) else share
-
-    def __call__(self, request: Request) -> str:
-        """The answer to a request."""
-        system, user = (str(request.messages[position]["content"]) for position in (0, 1))
-        if "You plan how to join" in system:
-            opposite = [["positive", "negative"], ["negative", "positive"]] if "opposite" in user else "equal"
-            question = "Is the review positive or negative about the film?"
-            plan = {"left": question, "right": question, "labels": ["positive", "negative"], "pairs": opposite}
-            return json.dumps(plan)
-        if "<left>" in user:
-            return self._of_pairs(system, user)
-        packed = "<rows>" in user
-        said = [self._of_row(system, row, packed) for row in rows_of(user)]
-        return "\n".join(f"{number}: {one}" for number, one in enumerate(said, 1)) if packed else said[-1]
-
-    def _of_row(self, system: str, row: Mapping[str, Any], packed: bool) -> str:
-        if "one number from 0 to 1" in system:
-            return f"{self._scores(row, packed):.2f}"
-        if "one whole number from 0 to 100" in system:
-            return f"{100 * self._scores(row, packed):.0f}"
-        feels = self._feels(row, packed)
-        return ("positive" if feels else "negative") if "as it is written here" in system else str(feels)
-
-    def _of_pairs(self, system: str, user: str) -> str:
-        opposite = "opposite" in system
-        sides = [
-            [(number, json.loads(row)) for number, row in re.findall(rf"^({letter}\d+) (\{{.*\}})$", user, flags=re.M)]
-            for letter in "LR"
-        ]
-        if not sides[0]:
-            one, other = (self._feels(json.loads(row), False) for row in re.findall(r"^(\{.*\})$", user, flags=re.M))
-            return str((one != other) == opposite)
-        feel = [[(number, self._feels(row, True)) for number, row in side] for side in sides]
-        return json.dumps([[a, b] for a, one in feel[0] for b, other in feel[1] if (one != other) == opposite])
 
 
 # --- counting -----------------------------------------------------------------------------------------------------
@@ -230,6 +193,19 @@ class CountingLM(LM):
         return stream
 
 
+def scripted_model(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Reviewer:
+    """The model of ``--lm scripted``, which knows the truth, or of ``--lm judgements``, which knows the texts alone."""
+    known = truth.reviews.drop_duplicates("reviewText")
+    texts = known["reviewText"].astype(str).tolist()
+    if lm == "judgements":
+        judged = read_judgements(folder / "judgements.json")
+        return Reviewer({text: judged[str(of)] for text, of in zip(texts, known["reviewId"], strict=True)}, wrong=wrong)
+    feeling = known["scoreSentiment"]
+    favour = known["share"].fillna(feeling.map({"POSITIVE": 0.75, "NEGATIVE": 0.35}))
+    positive = dict(zip(texts, feeling == "POSITIVE", strict=True))
+    return Reviewer(dict(zip(texts, favour, strict=True)), positive, wrong)
+
+
 @contextlib.contextmanager
 def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     """A copy of a replayed store as it was before a run read it: a second run then costs what the first one did.
@@ -254,16 +230,16 @@ def fresh_copy(store: str, folder: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _model(lm: str, truth: Truth, noise: float, seed: int) -> Iterator[CountingLM]:
+def _model(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Iterator[CountingLM]:
     if lm.startswith(REPLAY) and not lm.endswith(".jsonl"):
-        with tempfile.TemporaryDirectory() as folder, fresh_copy(lm.removeprefix(REPLAY), folder) as copied:
+        with tempfile.TemporaryDirectory() as temporary, fresh_copy(lm.removeprefix(REPLAY), temporary) as copied:
             yield CountingLM(f"{REPLAY}{copied}")
         return
-    if lm != "scripted":
+    if lm not in SCRIPTED:
         yield CountingLM(lm)
         return
-    with Server(Scripted(truth, noise, seed), history=False) as server:
-        yield CountingLM("openai/scripted", api_base=server.url, api_key="none")
+    with Server(scripted_model(lm, folder, truth, wrong), history=False) as server:
+        yield CountingLM(f"openai/{lm}", api_base=server.url, api_key="none")
 
 
 def measure(
@@ -278,8 +254,8 @@ def measure(
 
     Args:
         folder: with the benchmark's tables.
-        lm: ``scripted``, ``replay:STORE``, or a model.
-        noise: of the scripted model's packs.
+        lm: ``scripted``, ``judgements``, ``replay:STORE``, or a model.
+        noise: of the packs of the first two.
         prices: dollars per million tokens, in and out.
         seed: of the scripted model's errors.
         records: where each query is noted. A run that was ended starts again, with the answers from the store, since
@@ -288,8 +264,9 @@ def measure(
     movies, reviews, truth = read(folder)
     queries: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
-        model = stack.enter_context(_model(lm, truth, noise, seed))
-        store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm == "scripted" else None
+        wrong = Wrong(WRONG if lm == "scripted" else 0.0, noise, seed)
+        model = stack.enter_context(_model(lm, folder, truth, wrong))
+        store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm in SCRIPTED else None
         stack.enter_context(tf.context(progress=False))
         if store is not None:
             stack.enter_context(tf.context(store=str(store)))
@@ -301,9 +278,10 @@ def measure(
             quoting = QuotingLM(model, lambda prompt: "True")
             with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
                 query(movies, reviews)
-            quality: float | None = None
+            quality = published = None
             with tf.context(lm=model), contextlib.suppress(ReplayMiss):
-                quality = truth.quality(name, query(movies, reviews))
+                found = query(movies, reviews)
+                quality, published = truth.quality(name, found), truth.as_published(name, found)
             after = (model.asked.prompts, model.asked.tokens_in, model.asked.tokens_out)
             prompts, tokens_in, tokens_out = (now - then for now, then in zip(after, before, strict=True))
             quote = quoting.quote
@@ -311,6 +289,7 @@ def measure(
                 {
                     "name": name,
                     "quality": None if quality is None else round(quality, 4),
+                    "as_published": None if published is None else round(published, 4),
                     "prompts": prompts,
                     "tokens_in": tokens_in,
                     "tokens_out": tokens_out,
@@ -320,44 +299,61 @@ def measure(
             )
             if records is not None:
                 records.add(name, query.__doc__ or name, {**queries[-1], "scores": {"quality": quality}})
-    scored = [query["quality"] for query in queries if query["quality"] is not None]
     return {
         "lm": lm,
         "queries": queries,
-        "missing": len(queries) - len(scored),
-        "mean_quality": round(float(np.mean(scored)), 4) if len(scored) == len(queries) else None,
+        "missing": sum(query["quality"] is None for query in queries),
+        "mean_quality": _mean_of(queries, "quality"),
+        "mean_as_published": _mean_of(queries, "as_published"),
         "dollars": round(sum(query["dollars"] for query in queries), 5),
         "prompts": sum(query["prompts"] for query in queries),
         "published": PUBLISHED,
     }
 
 
+def _mean_of(queries: Sequence[Mapping[str, Any]], measure: str) -> float | None:
+    """The mean over all queries; None if one has no score."""
+    scored = [query[measure] for query in queries]
+    return None if None in scored else round(float(np.mean(scored)), 4)
+
+
 def table(result: Mapping[str, Any]) -> str:
     """The figures as a text table, followed by the published ones."""
-    lines = [f"{'':8}{'quality':>9}{'prompts':>9}{'quoted':>9}{'worst':>9}{'tokens in':>11}{'out':>8}{'dollars':>9}"]
-    for one in [*result["queries"]]:
-        quality = "-" if one["quality"] is None else f"{one['quality']:.3f}"
+    lines = [
+        f"{'':8}{'quality':>9}{'published':>11}{'prompts':>9}{'quoted':>9}{'worst':>9}{'tokens in':>11}{'out':>8}"
+        f"{'dollars':>9}"
+    ]
+    for one in result["queries"]:
         quoted = one["quoted"]
         lines.append(
-            f"{one['name']:8}{quality:>9}{one['prompts']:>9}{quoted['prompts']:>9}{quoted['worst']:>9}"
-            f"{one['tokens_in']:>11,}{one['tokens_out']:>8,}{one['dollars']:>9.4f}"
+            f"{one['name']:8}{_shown(one['quality']):>9}{_shown(one['as_published']):>11}{one['prompts']:>9}"
+            f"{quoted['prompts']:>9}{quoted['worst']:>9}{one['tokens_in']:>11,}{one['tokens_out']:>8,}"
+            f"{one['dollars']:>9.4f}"
         )
-    mean = "-" if result["mean_quality"] is None else f"{result['mean_quality']:.3f}"
     tokens = sum(one["tokens_in"] for one in result["queries"])
-    sums = f"{result['prompts']:>9}{'':18}{tokens:>11,}{'':8}{result['dollars']:>9.4f}"
-    lines.append(f"{'all':8}{mean:>9}{sums}")
+    means = f"{_shown(result['mean_quality']):>9}{_shown(result['mean_as_published']):>11}"
+    lines.append(f"{'all':8}{means}{result['prompts']:>9}{'':18}{tokens:>11,}{'':8}{result['dollars']:>9.4f}")
     lines += [f"published, {name}: {said['mean_quality']}, ${said['dollars']}" for name, said in PUBLISHED.items()]
     return "\n".join(lines)
 
 
+def _shown(quality: float | None) -> str:
+    return "-" if quality is None else f"{quality:.3f}"
+
+
 @click.command("sembench", help=__doc__)
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
-@click.option("--lm", default="scripted", show_default=True, help="'scripted', replay:STORE, or a model's name.")
+@click.option(
+    "--lm",
+    default="scripted",
+    show_default=True,
+    help="'scripted', 'judgements' (of judgements.json), replay:STORE, or a model's name.",
+)
 @click.option(
     "--pack-noise",
     default=0.0,
     show_default=True,
-    help="The share of reviews that are wrong only in packs, for the scripted model.",
+    help="The share of reviews that are wrong only in packs, for 'scripted' and 'judgements'.",
 )
 @click.option(
     "--prices",

@@ -30,7 +30,7 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return _load(name)
-    if name.startswith(("sem_", "asem_")):  # an operator that somebody else declared, if any
+    if name.startswith(("sem_", "asem_", "load_sem_")):  # an operator that somebody else declared, if any
         functions = importlib.import_module("tagframe.operators.functions")
         return getattr(functions, name)
     raise NameUnknown(f"no name {name!r} in tagframe: {did_you_mean(name, __all__)}")

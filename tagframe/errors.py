@@ -487,6 +487,14 @@ class UnsureWarning(UserWarning):
     """An operator left out rows for which the model was unsure."""
 
 
+class CutWarning(UserWarning):
+    """Rows were too long for the model, and it was shown only a part of their cells."""
+
+
+class AllColumnsWarning(UserWarning):
+    """An instruction names no column, so the model is shown all of them."""
+
+
 class TooManyRowsWarning(UserWarning):
     """A statement may give more rows than its limits allow; if it does, it is refused."""
 

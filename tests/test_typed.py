@@ -49,7 +49,7 @@ with tf.context(concurency=3):  # wrong
 
 
 async def several() -> None:
-    best: pd.DataFrame = await tf.asem_topk(frame, "Which {city} is largest?", 3, compare="pair")
+    best: pd.DataFrame = await tf.asem_topk(frame, "Which {city} is largest?", 3, debias=True)
     await tf.asem_agg(best, "Describe each {city}", group_bye="city")  # wrong
     async for part in await tf.asem_filter([frame], "{city} is on a coast"):
         part.head()

@@ -66,15 +66,13 @@ class Judge:
         return None
 
     def _order(self, instruction: str, rows: Sequence[Any]) -> str | None:
-        """The better of two rows, or all rows in order; cells that are not in the list come last."""
+        """All rows in order; cells that are not in the list come last."""
         for known in self._covering("rankings", "criterion_contains", instruction):
             best = {cell: number for number, cell in enumerate(known["best_first"])}
             ranks = [min((best[cell] for cell in _cells(row) if cell in best), default=len(best)) for row in rows]
             if min(ranks) == len(best):
                 continue
             order = sorted(range(len(rows)), key=ranks.__getitem__)
-            if "Answer with one letter" in instruction:
-                return "AB"[order[0]]
             return " > ".join(str(number + 1) for number in order)
         return None
 

@@ -26,7 +26,6 @@ _FORMS = (
     ('{"text": …, "values": […]}', '{"text": "Six.", "values": [6]}'),
     ("evaluatable in Python", "[6]"),
     ("How relevant is the data point", "0.5"),
-    ("Answer with one letter", "A"),
     ("Answer with True or False", "True"),
     ("one number from 0 to 1", "0.5"),
     ("one whole number", "6"),

@@ -22,7 +22,7 @@ INSTEAD = {
     "default": 'an answer that cannot be parsed is a failure; on_error="keep" keeps such rows as <NA>',
     "helper_examples": "a cascade's proxy learns from its own sample of rows",
     "long_context_strategy": "rows are packed by tokens, and .tag.outcomes shows which rows were cut",
-    "method": 'give compare="pair" or compare="list"',
+    "method": "rows are ranked by lists, which take fewer requests than comparisons of two",
     "output_tokens": "the answers are True, False and Unsure",
     "postprocessor": "give dtype=, choices= or response_format= of sem_map",
     "progress_bar_desc": "give progress=True or progress=False",

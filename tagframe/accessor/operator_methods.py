@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from tagframe.accessor.lotus_keywords import taking_lotus_keywords
-from tagframe.errors import NameUnknown, did_you_mean
 
 FUNCTIONS = {
     "merge": "tagframe.merging",
@@ -77,13 +76,13 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
     Raises:
         NameUnknown: there is no method with this name.
     """
-    from tagframe.operators.operator import operator_named
+    from tagframe.operators.operator import operator_named, unknown_operator
     from tagframe.operators.public_forms import method
 
     if (operator := operator_named(name)) is not None:
         return taking_lotus_keywords(method(operator, quotes=quotes))
     if quotes or name not in FUNCTIONS:
-        raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names(quotes=quotes))}")
+        raise unknown_operator(name, _names(quotes=quotes))
     made = _calling(getattr(importlib.import_module(FUNCTIONS[name]), name))
     return taking_lotus_keywords(made) if name.startswith("sem_") else made
 

@@ -24,7 +24,6 @@ from tagframe.operators.join.result import JoinHow
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.topk import Compare
 from typing import Any
 from typing import Literal
 from typing import Unpack
@@ -47,16 +46,16 @@ class OperatorMethods:
         If the rows do not fit into one prompt, they are answered in parts, and the partial answers are combined round by
         round, each group at its own pace. A prompt holds about 10,000 tokens of rows, and never more than the model's
         window: the setting ``context_window``, or the window in litellm's table; if neither is known, as much as the server
-        accepts. A single row that is too long is cut, and the group's outcome says so. Each part carries its number of
-        rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
+        accepts. A single row that is too long is cut, with a warning, and the group's outcome says so. Each part carries
+        its number of rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
 
         The model is asked to cite the rows behind its answer by the numbers that they are shown with. If it cites a number
-        that was not shown, it is asked once more. If it cites none, all rows that were shown are the sources, and the
-        outcome says so.
+        that was not shown, it is asked once more. If the answer, or a part of it, cites none, no rows are its sources, and
+        the outcome says so.
 
         Args:
             instruction: a request that names columns in braces, ``"Summarise the {review}s"``; if it names none, the model
-                is shown all columns.
+                is shown all columns but ids, with a warning.
             all_cols: show all columns even if some are named (LOTUS' keyword).
             group_by: columns; one answer for each group, groups in order of first appearance.
             response_format: a pydantic model class for the answer (LOTUS' keyword). The answer is checked, and asked for
@@ -135,12 +134,12 @@ class OperatorMethods:
     ) -> pd.DataFrame:
         """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
-        Rows with the same shown values are asked about once. A row whose named columns are all null is not asked about. If
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about. If
         the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
         Args:
             instruction: the value to produce, with columns in braces: ``"The sentiment of {review} in one word"``; if it
-                names none, the model is shown all columns.
+                names none, the model is shown all columns but ids, with a warning.
             dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
                 column has pandas' nullable dtype for it; ``string`` if None.
             response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
@@ -206,21 +205,22 @@ class OperatorMethods:
     ) -> Quote: ...
     @overload
     def sem_extract(
-        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
+        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """Extract facts from the rows into text columns; ``<NA>`` if a row does not contain the fact.
+        """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
-        Each row takes one question, however many facts are extracted. For numbers, dates and closed sets of values, use
-        :func:`sem_map` with a pydantic model.
+        Each row takes one question, however many facts are extracted.
 
         Args:
             input_cols: labels of the columns to read, or one label.
-            output_cols: the name of each new column, with a description of its content, or None if the name says enough.
+            output_cols: the name of each new column, with a description of its content, with a type (``int``, ``float``,
+                ``bool``, ``datetime.date``, ``str``), with a list of the allowed texts, or with None if the name says
+                enough. Or a list of names. Or a pydantic model class, as ``response_format`` of :func:`sem_map`.
             extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
-                in the row are left out, and the row's outcome says so.
+                in the row are left out, and the row's outcome says so. Not for a model class.
             return_explanations: add a column ``explanation_extract`` with the model's reasons.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words.
@@ -242,7 +242,7 @@ class OperatorMethods:
         """
     @overload
     def sem_extract(
-        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
+        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
@@ -256,7 +256,7 @@ class OperatorMethods:
     ) -> pd.DataFrame:
         """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-        Rows with the same shown values are asked about once. A row whose shown cells are all missing is not asked about and
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about and
         does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
         A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
@@ -267,7 +267,7 @@ class OperatorMethods:
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
-                model is shown all columns. Or a list of claims.
+                model is shown all columns but ids, with a warning. Or a list of claims.
             all_cols: show the model all columns, even if the claim names some.
             return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
                 asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
@@ -320,14 +320,15 @@ class OperatorMethods:
     ) -> pd.DataFrame:
         """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-        Rows with the same shown values count as one. Unless asking about each pair is cheaper, the model is first asked
-        whether the claim can be split into a label of each side ("coat and hat are of one season"). Then each row is
-        labelled once, rows are joined on labels, and a sample of joined and other pairs is asked directly. If direct
-        answers disagree with the labels, the labels are dropped. Claims that labels cannot decide ("the second replies to
-        the first") are asked about pairs, up to 64 in a prompt. With 128 or more distinct rows, only pairs with similar
-        texts are asked about; the necessary similarity is found on some rows that are asked about with all others. If a
-        block of pairs gets no usable answer, it is asked in smaller blocks, with up to four times as many prompts as there
-        are blocks. Pairs that still have no answer fail; ``plan="pairs"`` asks about each pair.
+        Rows with the same shown values count as one. Up to 40 pairs are asked about one by one. Otherwise, if labels are
+        likely to cost less than blocks, the model is first asked whether the claim can be split into a label of each side
+        ("coat and hat are of one season"). Then each row is labelled once, rows are joined on labels, and a sample of
+        joined and other pairs is asked directly. If direct answers disagree with the labels, the labels are dropped. Claims
+        that labels cannot decide ("the second replies to the first"), or for which they cost more, are asked about in
+        blocks of up to 64 pairs in a prompt. With 128 or more distinct rows, only pairs with similar texts are asked about;
+        the necessary similarity is found on some rows that are asked about with all others. If a block of pairs gets no
+        usable answer, it is asked in smaller blocks, with up to four times as many prompts as there are blocks. Pairs that
+        still have no answer fail; ``plan="pairs"`` asks about each pair.
 
         Args:
             right: the right frame, or a series with a name.
@@ -335,13 +336,13 @@ class OperatorMethods:
                 that both have is ``{title:left}`` or ``{title:right}``.
             how: which rows to keep in addition to the pairs: none (``"inner"``), or rows without a partner of the
                 ``"left"``, the ``"right"`` or both sides (``"outer"``).
-            plan: ``"auto"``; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about pairs, many in a prompt; or
-                ``"pairs"`` to ask about each pair.
+            plan: ``"auto"``, the cheapest way by an estimate; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about
+                pairs, many in a prompt; or ``"pairs"`` to ask about each pair.
             recall: the share of the true pairs to find if labels cannot decide the claim; 1 asks about every pair.
             return_explanations: add a column ``explanation_join`` with the model's reasons, or the labels.
             examples: solved pairs: the named columns and a boolean column ``Answer``.
-            rows_per_call: rows that are labelled in one prompt; "auto" is up to 16. The pairs that are asked directly also
-                audit these packs.
+            rows_per_call: rows that are labelled in one prompt, which the pairs that are asked directly audit; "auto" is up
+                to 16. If each pair is asked, pairs in one prompt, audited as for :func:`sem_filter`.
             limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
                 ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
             suffix: the end of the added columns' names.
@@ -371,32 +372,25 @@ class OperatorMethods:
     ) -> Quote: ...
     @overload
     def sem_topk(
-        self, instruction: str, K: int, *, compare: Compare = 'list',
-        group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
+        self, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
         suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """Rank the rows by a criterion and keep the first K, best first.
 
-        By default the model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows
-        go into the next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an
-        answer does not name K different rows, its list is asked about once more, and then in halves. ``compare="pair"``
-        asks which of two rows is better, in a knock-out in which losers stay in. That takes about 1.25 shorter requests per
-        row, and is not more exact than lists. Both ways, the same call asks the same questions. If answers never contradict
-        each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions. Rows with the same shown
-        values are compared once and stay in their order. Rows whose named columns are all null come last and are not asked
-        about.
+        The model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows go into the
+        next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
+        name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
+        If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
+        Rows with the same shown values are compared once and stay in their order. Rows whose shown cells are all blank
+        come last and are not asked about.
 
         Args:
             instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
             K: how many rows to keep, at least 1; if there are fewer, all rows are ranked.
-            compare: ``"list"`` or ``"pair"``. If rows are too long for lists of more than four, pairs are compared.
             group_by: columns; the first K of each group are kept, groups in order of first appearance.
             debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
                 cancels out.
-            comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-                enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
-                answers.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
                 ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -410,13 +404,12 @@ class OperatorMethods:
         Raises:
             RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
             ColumnNotFound: a named column does not exist.
-            InvalidArgument: K or ``comparisons`` is below 1, ``compare`` is unknown, or the instruction has no words.
+            InvalidArgument: K is below 1, or the instruction has no words.
             NotConfigured: no model is set.
         """
     @overload
     def sem_topk(
-        self, instruction: str, K: int, *, compare: Compare = 'list',
-        group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
+        self, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
         suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
@@ -614,16 +607,16 @@ class QuoteAccessor:
         If the rows do not fit into one prompt, they are answered in parts, and the partial answers are combined round by
         round, each group at its own pace. A prompt holds about 10,000 tokens of rows, and never more than the model's
         window: the setting ``context_window``, or the window in litellm's table; if neither is known, as much as the server
-        accepts. A single row that is too long is cut, and the group's outcome says so. Each part carries its number of
-        rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
+        accepts. A single row that is too long is cut, with a warning, and the group's outcome says so. Each part carries
+        its number of rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
 
         The model is asked to cite the rows behind its answer by the numbers that they are shown with. If it cites a number
-        that was not shown, it is asked once more. If it cites none, all rows that were shown are the sources, and the
-        outcome says so.
+        that was not shown, it is asked once more. If the answer, or a part of it, cites none, no rows are its sources, and
+        the outcome says so.
 
         Args:
             instruction: a request that names columns in braces, ``"Summarise the {review}s"``; if it names none, the model
-                is shown all columns.
+                is shown all columns but ids, with a warning.
             all_cols: show all columns even if some are named (LOTUS' keyword).
             group_by: columns; one answer for each group, groups in order of first appearance.
             response_format: a pydantic model class for the answer (LOTUS' keyword). The answer is checked, and asked for
@@ -685,12 +678,12 @@ class QuoteAccessor:
     ) -> Quote:
         """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
-        Rows with the same shown values are asked about once. A row whose named columns are all null is not asked about. If
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about. If
         the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
         Args:
             instruction: the value to produce, with columns in braces: ``"The sentiment of {review} in one word"``; if it
-                names none, the model is shown all columns.
+                names none, the model is shown all columns but ids, with a warning.
             dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
                 column has pandas' nullable dtype for it; ``string`` if None.
             response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
@@ -740,20 +733,21 @@ class QuoteAccessor:
             RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
         """
     def sem_extract(
-        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
+        self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
-        """Extract facts from the rows into text columns; ``<NA>`` if a row does not contain the fact.
+        """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
-        Each row takes one question, however many facts are extracted. For numbers, dates and closed sets of values, use
-        :func:`sem_map` with a pydantic model.
+        Each row takes one question, however many facts are extracted.
 
         Args:
             input_cols: labels of the columns to read, or one label.
-            output_cols: the name of each new column, with a description of its content, or None if the name says enough.
+            output_cols: the name of each new column, with a description of its content, with a type (``int``, ``float``,
+                ``bool``, ``datetime.date``, ``str``), with a list of the allowed texts, or with None if the name says
+                enough. Or a list of names. Or a pydantic model class, as ``response_format`` of :func:`sem_map`.
             extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
-                in the row are left out, and the row's outcome says so.
+                in the row are left out, and the row's outcome says so. Not for a model class.
             return_explanations: add a column ``explanation_extract`` with the model's reasons.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words.
@@ -780,7 +774,7 @@ class QuoteAccessor:
     ) -> Quote:
         """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-        Rows with the same shown values are asked about once. A row whose shown cells are all missing is not asked about and
+        Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about and
         does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
         A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
@@ -791,7 +785,7 @@ class QuoteAccessor:
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
-                model is shown all columns. Or a list of claims.
+                model is shown all columns but ids, with a warning. Or a list of claims.
             all_cols: show the model all columns, even if the claim names some.
             return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
                 asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
@@ -834,14 +828,15 @@ class QuoteAccessor:
     ) -> Quote:
         """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-        Rows with the same shown values count as one. Unless asking about each pair is cheaper, the model is first asked
-        whether the claim can be split into a label of each side ("coat and hat are of one season"). Then each row is
-        labelled once, rows are joined on labels, and a sample of joined and other pairs is asked directly. If direct
-        answers disagree with the labels, the labels are dropped. Claims that labels cannot decide ("the second replies to
-        the first") are asked about pairs, up to 64 in a prompt. With 128 or more distinct rows, only pairs with similar
-        texts are asked about; the necessary similarity is found on some rows that are asked about with all others. If a
-        block of pairs gets no usable answer, it is asked in smaller blocks, with up to four times as many prompts as there
-        are blocks. Pairs that still have no answer fail; ``plan="pairs"`` asks about each pair.
+        Rows with the same shown values count as one. Up to 40 pairs are asked about one by one. Otherwise, if labels are
+        likely to cost less than blocks, the model is first asked whether the claim can be split into a label of each side
+        ("coat and hat are of one season"). Then each row is labelled once, rows are joined on labels, and a sample of
+        joined and other pairs is asked directly. If direct answers disagree with the labels, the labels are dropped. Claims
+        that labels cannot decide ("the second replies to the first"), or for which they cost more, are asked about in
+        blocks of up to 64 pairs in a prompt. With 128 or more distinct rows, only pairs with similar texts are asked about;
+        the necessary similarity is found on some rows that are asked about with all others. If a block of pairs gets no
+        usable answer, it is asked in smaller blocks, with up to four times as many prompts as there are blocks. Pairs that
+        still have no answer fail; ``plan="pairs"`` asks about each pair.
 
         Args:
             right: the right frame, or a series with a name.
@@ -849,13 +844,13 @@ class QuoteAccessor:
                 that both have is ``{title:left}`` or ``{title:right}``.
             how: which rows to keep in addition to the pairs: none (``"inner"``), or rows without a partner of the
                 ``"left"``, the ``"right"`` or both sides (``"outer"``).
-            plan: ``"auto"``; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about pairs, many in a prompt; or
-                ``"pairs"`` to ask about each pair.
+            plan: ``"auto"``, the cheapest way by an estimate; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about
+                pairs, many in a prompt; or ``"pairs"`` to ask about each pair.
             recall: the share of the true pairs to find if labels cannot decide the claim; 1 asks about every pair.
             return_explanations: add a column ``explanation_join`` with the model's reasons, or the labels.
             examples: solved pairs: the named columns and a boolean column ``Answer``.
-            rows_per_call: rows that are labelled in one prompt; "auto" is up to 16. The pairs that are asked directly also
-                audit these packs.
+            rows_per_call: rows that are labelled in one prompt, which the pairs that are asked directly audit; "auto" is up
+                to 16. If each pair is asked, pairs in one prompt, audited as for :func:`sem_filter`.
             limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
                 ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
             suffix: the end of the added columns' names.
@@ -876,31 +871,24 @@ class QuoteAccessor:
             NotConfigured: no model is set.
         """
     def sem_topk(
-        self, instruction: str, K: int, *, compare: Compare = 'list',
-        group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False, comparisons: int | None = None,
+        self, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
         suffix: str = '_topk', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
         """Rank the rows by a criterion and keep the first K, best first.
 
-        By default the model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows
-        go into the next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an
-        answer does not name K different rows, its list is asked about once more, and then in halves. ``compare="pair"``
-        asks which of two rows is better, in a knock-out in which losers stay in. That takes about 1.25 shorter requests per
-        row, and is not more exact than lists. Both ways, the same call asks the same questions. If answers never contradict
-        each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions. Rows with the same shown
-        values are compared once and stay in their order. Rows whose named columns are all null come last and are not asked
-        about.
+        The model names the best K of lists of up to 30 rows, with all lists of a round at once; the named rows go into the
+        next round. That is 1 request for 30 rows, and about 50 in 5 rounds for the top 10 of 1,000. If an answer does not
+        name K different rows, its list is asked about once more, and then in halves. The same call asks the same questions.
+        If answers never contradict each other, the order is exact; the remarks of ``.tag.outcomes`` count contradictions.
+        Rows with the same shown values are compared once and stay in their order. Rows whose shown cells are all blank
+        come last and are not asked about.
 
         Args:
             instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
             K: how many rows to keep, at least 1; if there are fewer, all rows are ranked.
-            compare: ``"list"`` or ``"pair"``. If rows are too long for lists of more than four, pairs are compared.
             group_by: columns; the first K of each group are kept, groups in order of first appearance.
             debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
                 cancels out.
-            comparisons: the most requests for the rows of a group, without repairs; the remarks say if they were not
-                enough. If None, as many as are needed; for ``compare="pair"``, up to three times the number for consistent
-                answers.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
                 ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -913,7 +901,7 @@ class QuoteAccessor:
         Raises:
             RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
             ColumnNotFound: a named column does not exist.
-            InvalidArgument: K or ``comparisons`` is below 1, ``compare`` is unknown, or the instruction has no words.
+            InvalidArgument: K is below 1, or the instruction has no words.
             NotConfigured: no model is set.
         """
     def sem_search(

@@ -48,7 +48,7 @@ _NOTES_REQUEST = "Collect from the rows what answers this question, with every n
 
 def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:
     """``gen``'s prompt: the question, as many rows as fit, and the number of those that do not."""
-    lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
+    lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]), blanks=True)]
     shown = _fitting(lines)
     count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
     said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
@@ -124,7 +124,7 @@ class Generator:
         if not self.text and _are_the_answer(rows):
             values = tuple(plain_values(rows))
             return Generated(_in_words(rows, values), values)
-        lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
+        lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]), blanks=True)]
         if _fitting(lines) < len(lines):
             # The instruction is of the user, and may hold braces that name no column.
             request_text = request.replace("{", "{{").replace("}", "}}")

@@ -14,6 +14,7 @@ import pandas as pd
 from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, Shown
 from tagframe.errors import InvalidArgument
 from tagframe.operators.groups import group_rows
+from tagframe.operators.instruction import columns_told
 
 Function = Callable[..., pd.DataFrame]
 
@@ -42,6 +43,7 @@ class Asking:
         self._own = Shown(tuple(range(len(shown.positions))), shown.names)  # of a frame of these columns alone
         # Later questions use the settings of the call.
         self._context = contextvars.copy_context()
+        self._context.run(columns_told.set, True)
         self._name = uuid.uuid4().hex
 
     def __dask_tokenize__(self) -> tuple[str, str]:

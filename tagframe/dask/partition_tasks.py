@@ -46,7 +46,7 @@ def _codes(frame: pd.DataFrame, position: int) -> Codes:
     column = frame.iloc[:, position]
     told = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty")
     # Equal objects may be shown differently, such as 1 and True; others cannot be compared at all.
-    values: Any = pd.Series(encode_rows(frame, [position], ["c"]), dtype=object) if told else column
+    values: Any = pd.Series(encode_rows(frame, [position], ["c"], blanks=True), dtype=object) if told else column
     codes: Codes = pd.factorize(values, use_na_sentinel=False)[0].astype(np.int64)
     return codes
 

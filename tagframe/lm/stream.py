@@ -22,7 +22,7 @@ from tagframe.lm.flights import flights
 from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_damage, warn_of_store, warned
-from tagframe.lm.usage import Usage, ledger
+from tagframe.lm.usage import Usage, record
 from tagframe.progress import is_wanted
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Stream:
         self._call.forget()
 
     def _record(self) -> None:
-        spared("the usage", None, ledger.record, self._description, self._lm.model, self.usage())
+        spared("the usage", None, record, self._description, self._lm.model, self.usage())
         if self._run is None:
             return
         if self._store is not None:

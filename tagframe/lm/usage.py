@@ -1,4 +1,4 @@
-"""The cost of calls: a :class:`Usage` per row, per call and per process."""
+"""The cost of calls: a :class:`Usage` per row, per call, per block of code and per process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from types import TracebackType
+
+import pandas as pd
 
 from tagframe.errors import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CALLS_KEPT = 10_000
 """How many calls :func:`usage` lists; earlier ones still count in the total."""
@@ -77,11 +77,13 @@ def total(usages: Iterable[Usage]) -> Usage:
 
 
 class Ledger:
-    """The usage of every call of this process; safe to use from several threads.
+    """The usage of the calls of this process, or of a block; safe to use from several threads.
 
     Attributes:
         total: the sum of all calls.
     """
+
+    total: Usage
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,10 +100,11 @@ class Ledger:
             self._calls.append((description, model, usage))
             self.total = total((self.total, usage))
 
+    def __str__(self) -> str:
+        return str(self.total)
+
     def frame(self) -> pd.DataFrame:
         """One row per call, in the order in which they ended."""
-        import pandas as pd
-
         with self._lock:
             calls = list(self._calls)
         columns = ["call", "model", *(f.name for f in fields(Usage))]
@@ -112,15 +115,45 @@ class Ledger:
 ledger = Ledger()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=ledger.after_fork)
+_blocks: ContextVar[tuple[Ledger, ...]] = ContextVar("tagframe usage", default=())
+"""The blocks that are open where a call is made: a thread or a task has its own."""
 
 
-def usage() -> pd.DataFrame:
-    """The cost of this process's calls so far: one row per call of :meth:`LM.complete`.
+def record(description: str, model: str, usage: Usage) -> None:
+    """Add one call to the process and to the open blocks."""
+    for one in (ledger, *_blocks.get()):
+        one.record(description, model, usage)
 
-    Columns: ``call`` (the operator), ``model`` and the fields of :class:`Usage`; dollars are NaN if the price is
-    unknown. The newest 10,000 calls are listed; :func:`total_usage` sums all calls.
+
+class UsageFrame(pd.DataFrame):
+    """The calls of the process; as a context manager, it gives the :class:`Ledger` of the block."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def __enter__(self) -> Ledger:
+        used = Ledger()
+        object.__setattr__(self, "_used", used)
+        _blocks.set((*_blocks.get(), used))
+        return used
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        used = object.__getattribute__(self, "_used")
+        _blocks.set(tuple(one for one in _blocks.get() if one is not used))
+
+
+def usage() -> UsageFrame:
+    """The cost of this process's calls so far, or ``with tf.usage() as used:`` of the calls of a block.
+
+    One row per call of :meth:`LM.complete`, with the columns ``call`` (the operator), ``model`` and the fields of
+    :class:`Usage`; dollars are NaN if the price is unknown. The newest 10,000 calls are listed; :func:`total_usage`
+    sums all calls. Of a block, ``used.total`` is the :class:`Usage` and ``used.frame()`` lists its calls. Calls of
+    other threads and of tasks that were started before are not counted; those of tasks started in the block are.
     """
-    return ledger.frame()
+    return UsageFrame(ledger.frame())
 
 
 def total_usage() -> Usage:

@@ -37,17 +37,17 @@ def sem_agg(
     If the rows do not fit into one prompt, they are answered in parts, and the partial answers are combined round by
     round, each group at its own pace. A prompt holds about 10,000 tokens of rows, and never more than the model's
     window: the setting ``context_window``, or the window in litellm's table; if neither is known, as much as the server
-    accepts. A single row that is too long is cut, and the group's outcome says so. Each part carries its number of
-    rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
+    accepts. A single row that is too long is cut, with a warning, and the group's outcome says so. Each part carries
+    its number of rows. For a mean, a sum or a share, use pandas on the results of :func:`sem_score` or :func:`sem_map`.
 
     The model is asked to cite the rows behind its answer by the numbers that they are shown with. If it cites a number
-    that was not shown, it is asked once more. If it cites none, all rows that were shown are the sources, and the
-    outcome says so.
+    that was not shown, it is asked once more. If the answer, or a part of it, cites none, no rows are its sources, and
+    the outcome says so.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a request that names columns in braces, ``"Summarise the {review}s"``; if it names none, the model
-            is shown all columns.
+            is shown all columns but ids, with a warning.
         all_cols: show all columns even if some are named (LOTUS' keyword).
         group_by: columns; one answer for each group, groups in order of first appearance.
         response_format: a pydantic model class for the answer (LOTUS' keyword). The answer is checked, and asked for
@@ -122,9 +122,9 @@ def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
         return Outcome("failed", answer)
     if answer is None:
         return Outcome("null")
-    notes = []
+    notes = [note] if (note := digest.cut_note()) else []
     if not digest.named:
-        notes.append("the answer names no sources, so all rows shown count as sources")
+        notes.append("the answer, or a part of it, names no sources, so none are listed for it")
     if added := answer.cited.text.count(KNOWLEDGE_MARK):
         notes.append(f"statements beyond the rows: {added:,}")
     return Outcome("cut" if digest.cut else "answered", None, "; ".join(notes) or None)
@@ -133,9 +133,7 @@ def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
 def _remarks(digests: Sequence[Digest], answers: Sequence[Found | Exception | None]) -> list[str]:
     both = zip(digests, answers, strict=True)
     unnamed = sum(isinstance(answer, Found) and not digest.named for digest, answer in both)
-    return (
-        [f"{unnamed:,} of {len(digests):,} answers name no sources; all rows shown count as theirs"] if unnamed else []
-    )
+    return [f"{unnamed:,} of {len(digests):,} answers, or parts of them, name no sources"] if unnamed else []
 
 
 def _sources(frame: pd.DataFrame, answers: Sequence[Sequence[int]]) -> pd.DataFrame:

@@ -252,7 +252,9 @@ def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """All rows, with the columns that the model is shown. The model reads them all, so they must fit into memory."""
     parts = []
     for frame in frames:
-        shown = Instruction.resolve(given["instruction"], frame, all_cols=given.get("all_cols", False)).columns
+        shown = Instruction.resolve(
+            given["instruction"], frame, all_cols=given.get("all_cols", False), warns=False
+        ).columns
         labels = {*group_keys(given.get("group_by")), *shown}
         parts.append(frame[[label for label in frame.columns if label in labels]])
     return (yield Call(_together(parts), given))

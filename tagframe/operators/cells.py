@@ -11,7 +11,7 @@ import bisect
 import json
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -66,6 +66,7 @@ _CONTROL_TOKENS = re.compile(r"<(?=[|｜]|(?:start|end)_of_turn>)|\[(?=/?INST\])
 """The first characters of the marks between turns in chat templates (ChatML and Llama 3; DeepSeek; Gemma; Mistral)."""
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which cannot be encoded."""
+_CUT_NOTE = re.compile(r"(?:([\d,]+) rows, the longest )?cut to ([\d,]+) of ([\d,]+) characters")
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -98,17 +99,24 @@ def json_cells(column: pd.Series) -> list[Any]:
     return cells
 
 
-def encode_rows(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str] | None = None) -> list[str | None]:
-    """Each row's columns at ``positions`` as one line of JSON, without nulls; None for a row of nulls only.
+def encode_rows(
+    frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str] | None = None, *, blanks: bool = False
+) -> list[str | None]:
+    """Each row's columns at ``positions`` as one line of JSON, without blank cells; None for a row without any other.
 
-    Fields have the given names, or those of :func:`~tagframe.operators.prompt_names.shown_names`.
+    Blank cells are nulls and, unless ``blanks`` is true, texts of white space only. Fields have the given names, or
+    those of :func:`~tagframe.operators.prompt_names.shown_names`.
     """
     refuse_unprompted(frame, positions)
     names = shown_names(frame, positions) if names is None else names
     columns = [_cells(frame.iloc[:, position]) for position in positions]
     lines: list[str | None] = []
     for cells in zip(*columns, strict=True):
-        row = {name: cell for name, cell in zip(names, cells, strict=True) if cell is not None}
+        row = {
+            name: cell
+            for name, cell in zip(names, cells, strict=True)
+            if cell is not None and (blanks or not isinstance(cell, str) or (cell and not cell.isspace()))
+        }
         if not row:
             lines.append(None)
             continue
@@ -171,6 +179,18 @@ def cut_note(row: str, shown: str) -> str | None:
     if shown == row:
         return None
     return f"cut to {len(shown):,} of {len(row):,} characters, to fit the model's context"
+
+
+def cut_rows(notes: Iterable[str | None]) -> tuple[int, int, int]:
+    """From the notes of outcomes: how many rows were cut, and the characters shown and had by the longest.
+
+    >>> cut_rows([cut_note("a" * 1200, "a" * 100), None, "2 rows, the longest cut to 90 of 500 characters"])
+    (3, 100, 1200)
+    """
+    found = [_CUT_NOTE.search(note) for note in notes if note]
+    numbers = [[int((text or "1").replace(",", "")) for text in cut.groups()] for cut in found if cut]
+    shown, longest = max(((shown, had) for _, shown, had in numbers), key=lambda one: one[1], default=(0, 0))
+    return sum(count for count, _, _ in numbers), shown, longest
 
 
 def room(window: int | None, *told: str) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tagframe.errors import AnswerRejected, ContextTooLong
@@ -163,13 +163,13 @@ class Digest:
     Attributes:
         rows: the rows as they are shown to the model.
         style: how the answer is requested.
-        cut: whether a row was too long for the model.
-        named: whether every partial answer named its sources; if one named none, all parts that it was shown count.
+        cut: the parts that were too long for the model, by their rows, with the characters shown and had.
+        named: whether every partial answer named its sources; one that names none has none.
     """
 
     rows: Sequence[str]
     style: Style
-    cut: bool = False
+    cut: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
     named: bool = True
 
     def steps(self) -> Step[Found | None]:
@@ -193,7 +193,7 @@ class Digest:
         least = 1 if of_rows else 2
         most = room(self.style.window, self.style.task(of_rows, True))
         if most is not None:
-            parts = [replace(part, line=self._fitted(part.line, most // least - NUMBERED)) for part in parts]
+            parts = [replace(part, line=self._fitted(part, most // least - NUMBERED)) for part in parts]
         limit = PROMPT_TOKENS * BYTES_PER_TOKEN
         sizes = [len(part.line.encode()) + NUMBERED for part in parts]
         packs = pack(sizes, limit if most is None else min(limit, most), least=least)
@@ -235,19 +235,28 @@ class Digest:
             return (yield from self._ask([parts[:middle], parts[middle:]], of_rows, False))
         if longest < SHORTEST:
             raise completion.error
-        cut = [replace(part, line=self._fitted(part.line, longest // 2)) for part in parts]
+        cut = [replace(part, line=self._fitted(part, longest // 2)) for part in parts]
         return (yield from self._ask([cut], of_rows, shaped))
 
     def _behind(self, parts: Sequence[Part], numbers: Iterable[int] | None) -> tuple[int, ...]:
         """The source rows of an answer that names these parts."""
         if numbers is None:
             self.named = False
-        named = parts if numbers is None else [parts[number - 1] for number in numbers]
+        named = [parts[number - 1] for number in numbers or ()]
         return tuple(sorted({row for part in named for row in part.rows}))
 
-    def _fitted(self, line: str, size: int) -> str:
-        fitted = shortened(line, size)
-        self.cut = self.cut or fitted != line
+    def cut_note(self) -> str | None:
+        """The outcome's note on parts that were cut; None if there are none."""
+        if not self.cut:
+            return None
+        shown, had = max(self.cut.values(), key=lambda one: one[1])
+        return f"{len(self.cut):,} rows, the longest cut to {shown:,} of {had:,} characters"
+
+    def _fitted(self, part: Part, size: int) -> str:
+        fitted = shortened(part.line, size)
+        if fitted != part.line:
+            had = self.cut.get(part.rows, (0, len(part.line)))[1]
+            self.cut[part.rows] = len(fitted), had
         return fitted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -17,8 +17,9 @@ from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.step_generators import Step
-from tagframe.operators.values import Value
+from tagframe.operators.values import Value, choice_value, value_of_dtype
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""
@@ -32,7 +33,7 @@ _TASK = (
 def sem_extract(
     frame: pd.DataFrame,
     input_cols: Hashable | Sequence[Hashable],
-    output_cols: Mapping[str, str | None],
+    output_cols: Mapping[str, Any] | Sequence[str] | type,
     *,
     extract_quotes: bool = False,
     return_explanations: bool = False,
@@ -41,17 +42,18 @@ def sem_extract(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """Extract facts from the rows into text columns; ``<NA>`` if a row does not contain the fact.
+    """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
-    Each row takes one question, however many facts are extracted. For numbers, dates and closed sets of values, use
-    :func:`sem_map` with a pydantic model.
+    Each row takes one question, however many facts are extracted.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         input_cols: labels of the columns to read, or one label.
-        output_cols: the name of each new column, with a description of its content, or None if the name says enough.
+        output_cols: the name of each new column, with a description of its content, with a type (``int``, ``float``,
+            ``bool``, ``datetime.date``, ``str``), with a list of the allowed texts, or with None if the name says
+            enough. Or a list of names. Or a pydantic model class, as ``response_format`` of :func:`sem_map`.
         extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
-            in the row are left out, and the row's outcome says so.
+            in the row are left out, and the row's outcome says so. Not for a model class.
         return_explanations: add a column ``explanation_extract`` with the model's reasons.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words.
@@ -68,22 +70,31 @@ def sem_extract(
         InvalidArgument: there is nothing to read or to extract, or the name of an added column is taken.
         NotConfigured: no model is set.
     """
-    fields = _checked_fields(output_cols)
     positions = _positions(frame, input_cols)
     names = shown_names(frame, positions)
-    asked = "\n".join(f"- {json.dumps(name, ensure_ascii=False)}: {told}" for name, told in fields.items())
+    keys: list[str] = []
+    if isinstance(output_cols, type):
+        if extract_quotes:
+            raise InvalidArgument("extract_quotes= needs names and descriptions, not a model class")
+        value, asked = model_value(output_cols), ""
+    else:
+        fields = _checked_fields(output_cols)
+        asked = "\n" + "\n".join(
+            f"- {json.dumps(name, ensure_ascii=False)}: {one.told}" for name, one in fields.items()
+        )
+        keys = [*fields, *(f"{name}{QUOTE}" for name in fields if extract_quotes)]
+        value = _object_value(keys, {name: one.value for name, one in fields.items()}, extract_quotes)
     resolved = Instruction(
-        f"extract from the row\n{asked}",
+        f"extract from the row{asked}",
         tuple(frame.columns[position] for position in positions),
         tuple(positions),
         tuple(names),
     )
-    keys = [*fields, *(f"{name}{QUOTE}" for name in fields if extract_quotes)]
     step = mapped(
         "sem_extract",
         frame,
         resolved,
-        _object_value(keys, extract_quotes),
+        value,
         _TASK,
         return_explanations=return_explanations,
         rows_per_call=rows_per_call,
@@ -95,18 +106,36 @@ def sem_extract(
     return (yield from step)
 
 
-def _checked_fields(output_cols: Mapping[str, str | None]) -> dict[str, str]:
-    """For the name of each new column, a description of its content."""
+class _Field(NamedTuple):
+    """What a new column holds: a description for the model, and the kind of value; None for a text."""
+
+    told: str
+    value: Value | None
+
+
+def _checked_fields(output_cols: Mapping[str, Any] | Sequence[str]) -> dict[str, _Field]:
+    """The field of each new column, by its name."""
+    if isinstance(output_cols, Sequence) and not isinstance(output_cols, str):
+        output_cols = dict.fromkeys(output_cols)
     if not isinstance(output_cols, Mapping) or not output_cols:
         raise InvalidArgument(
-            f"output_cols must map names to descriptions, such as {{'mood': 'good or bad', 'year': None}}; "
-            f"got {output_cols!r:.200}"
+            "output_cols must be names with descriptions or types, such as {'mood': 'good or bad', 'year': int}, a "
+            f"list of names, or a pydantic model class; got {output_cols!r:.200}"
         )
     fields = {}
     for name, told in output_cols.items():
-        if not isinstance(name, str) or not name.strip() or not (told is None or isinstance(told, str)):
-            raise InvalidArgument(f"output_cols must map each name to a text or None; got {name!r}: {told!r:.100}")
-        fields[name] = one_line(told or name)
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidArgument(f"output_cols must have texts as names; got {name!r}: {told!r:.100}")
+        if told is None or isinstance(told, str):
+            fields[name] = _Field(one_line(told or name), None)
+            continue
+        try:
+            value = choice_value(told) if isinstance(told, list | tuple) else value_of_dtype(told)
+        except InvalidArgument as error:
+            raise InvalidArgument(
+                f"output_cols must map each name to a text, a type or None; {name!r}: {error}"
+            ) from None
+        fields[name] = _Field(f"{one_line(name)}, as {value.form}", None if value.is_text else value)
     return fields
 
 
@@ -120,28 +149,37 @@ def _positions(frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable]) -
     return list(dict.fromkeys(positions))
 
 
-def _object_value(keys: Sequence[str], quotes: bool) -> Value:
-    """One JSON object with short texts or nulls."""
+def _object_value(keys: Sequence[str], kinds: Mapping[str, Value | None], quotes: bool) -> Value:
+    """One JSON object with short texts, values of other kinds, or nulls."""
+    typed = {name: kind for name, kind in kinds.items() if kind is not None}
 
-    def read(answer: str) -> tuple[str | None, ...]:
+    def read(answer: str) -> tuple[Any, ...]:
         found, body = parse_json(answer, "one JSON object")
         if not isinstance(found, dict) or set(found) != set(keys):
             shown = list(found) if isinstance(found, dict) else body[:80]
             raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {shown!r:.300}")
-        return tuple(_cell(name, found[name]) for name in keys)
+        return tuple(_cell(name, found[name], typed.get(name)) for name in keys)
 
-    form = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
+    kind = "a text or null" if not typed else "what is said of it above, or null"
+    form = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each {kind}"
     if quotes:
         form += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
-    return Value(form, read, dict.fromkeys(keys, "string"), json.dumps(dict.fromkeys(keys, "some words")), None)
+    columns: dict[str | None, Any] = {name: typed[name].columns[None] if name in typed else "string" for name in keys}
+    guess = {name: typed[name].guess if name in typed else "some words" for name in keys}
+    return Value(form, read, columns, json.dumps(guess), None)
 
 
-def _cell(name: str, value: Any) -> str | None:
+def _cell(name: str, value: Any, kind: Value | None) -> Any:
+    """A value of the object, as the column holds it."""
     if isinstance(value, dict | list):
-        raise AnswerRejected(f"{name!r} is a text or null, got {value!r:.80}")
-    if value is None or isinstance(value, str):
-        return value or None
-    return json.dumps(value)
+        raise AnswerRejected(f"{name!r} is one value or null, got {value!r:.80}")
+    text = value if value is None or isinstance(value, str) else json.dumps(value)
+    if kind is None or not text:
+        return text or None
+    try:
+        return kind.read(text)[0]
+    except AnswerRejected as rejection:
+        raise AnswerRejected(f"{name!r}: {rejection}") from None
 
 
 def _with_true_quotes(keys: Sequence[str], cells: tuple[Any, ...], row: str) -> tuple[tuple[Any, ...], str | None]:

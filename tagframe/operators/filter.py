@@ -61,7 +61,7 @@ def sem_filter(
 ) -> Step[pd.DataFrame]:
     """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-    Rows with the same shown values are asked about once. A row whose shown cells are all missing is not asked about and
+    Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about and
     does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
     A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
@@ -73,7 +73,7 @@ def sem_filter(
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
-            model is shown all columns. Or a list of claims.
+            model is shown all columns but ids, with a warning. Or a list of claims.
         all_cols: show the model all columns, even if the claim names some.
         return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
             asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
@@ -204,7 +204,7 @@ def _reason(outcome: Outcome) -> str | None:
     if outcome.error is not None:
         return error_text(outcome.error)
     if outcome.kind == "null":
-        return "all of its named cells are missing"
+        return "all of its named cells are blank"
     if outcome.kind == "not asked":
         return "enough rows were found before"
     return outcome.note
@@ -219,7 +219,7 @@ class _Claim:
 
     Attributes:
         text: as the user wrote it.
-        lines: each row of the frame as shown to the model; None if all named cells are null.
+        lines: each row of the frame as shown to the model; None if all named cells are blank.
         size: the most rows in a prompt.
     """
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tagframe.errors import NameUnknown, did_you_mean
-from tagframe.operators.operator import operator_named, operator_names
+from tagframe.operators.operator import operator_named, operator_names, unknown_operator
 from tagframe.operators.public_forms import awaited, function
 
 
@@ -17,7 +16,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     is_awaited = name.startswith("asem_")
     operator = operator_named(name[is_awaited:])
     if operator is None:
-        raise NameUnknown(f"no operator {name!r} in {did_you_mean(name, operator_names())}")
+        raise unknown_operator(name, operator_names())
     return (awaited if is_awaited else function)(operator)
 
 

@@ -35,7 +35,7 @@ def group_rows(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]
         numbers = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
     except TypeError:  # lists and dicts cannot be hashed, so their text is used
         known: dict[str | None, int] = {}
-        lines = encode_rows(frame[list(keys)], range(len(keys)))
+        lines = encode_rows(frame[list(keys)], range(len(keys)), blanks=True)
         numbers = [known.setdefault(line, len(known)) for line in lines]
     groups: dict[int, list[int]] = {}
     for row, number in enumerate(numbers):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
 from tagframe.operators.cells import one_line
 from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
 
@@ -24,6 +25,10 @@ _DESCRIBED = 200
 # can be named. A brace within a name is doubled, like a plain brace.
 _BRACE = re.compile(r"[{}]")
 _NAME = re.compile(r"\{([^{}]*)\}")
+_ID = re.compile(r"(?:(?:^|[^A-Za-z])(?:row)?(?i:id|uuid|guid)|[a-z0-9](?:Id|ID|UUID|GUID)|^Unnamed: \d+)$")
+"""A column that identifies rows, by its name: it says nothing about them to a model, and makes equal rows differ."""
+columns_told: ContextVar[bool] = ContextVar("tagframe columns told", default=False)
+"""Whether the user was told already that an instruction names no column: partitions resolve it again."""
 _NAME_WITH_BRACES = re.compile(r"\{((?:[^{}]|\{\{|\}\})*)\}")
 
 
@@ -35,8 +40,8 @@ class Instruction:
         text: the text in a prompt, next to :data:`FIELD_RULE`: the user's text, with the names in braces that the
             columns have in the prompt (:func:`~tagframe.operators.prompt_names.shown_names`), and the corpus's
             descriptions of these columns.
-        columns: labels of the columns that the model is shown: the named ones, in the order of naming; all of the
-            frame's columns if none is named, or with ``all_cols``.
+        columns: labels of the columns that the model is shown: the named ones, in the order of naming; if none is
+            named, all of the frame's columns but ids; with ``all_cols``, all.
         positions: their positions in the frame.
         names: their names in a prompt.
     """
@@ -47,13 +52,14 @@ class Instruction:
     names: tuple[str, ...]
 
     @classmethod
-    def resolve(cls, text: str, frame: pd.DataFrame, *, all_cols: bool = False) -> Instruction:
+    def resolve(cls, text: str, frame: pd.DataFrame, *, all_cols: bool = False, warns: bool = True) -> Instruction:
         """Find the columns that ``text`` names.
 
         Args:
             text: the user's text. ``{{`` and ``}}`` are plain braces; the braces of a JSON object are too.
             frame: the frame whose columns are named.
             all_cols: show all columns, whichever are named.
+            warns: whether to warn if no column is named.
 
         Raises:
             InvalidArgument: there are no words or no columns to show, or the frame has a named column twice.
@@ -67,6 +73,11 @@ class Instruction:
         reader = _Reader(frame)
         reader.read(text)
         positions = tuple(for_models(frame) if all_cols or not reader.named else reader.named)
+        if not all_cols and not reader.named:
+            ids = [position for position in positions if _ID.search(label_text(frame.columns[position]))]
+            positions = tuple(position for position in positions if position not in ids) or positions
+            if warns and positions and not columns_told.get():
+                warn(_unnamed(frame, positions, ids), AllColumnsWarning)
         refuse_unprompted(frame, reader.named)
         if not positions:
             raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show")
@@ -78,6 +89,19 @@ class Instruction:
             positions,
             tuple(names),
         )
+
+
+def _unnamed(frame: pd.DataFrame, positions: Sequence[int], ids: Sequence[int]) -> str:
+    """The warning that an instruction names no column."""
+    shown, left_out = (
+        ", ".join(label_text(frame.columns[position]) for position in some)
+        for some in (positions, set(ids) - {*positions})
+    )
+    without = f" but {left_out}" if left_out else ""
+    return (
+        f"the instruction names no column, so the model is shown all{without}: {shown:.300}. Name columns in braces, "
+        f"such as {{{label_text(frame.columns[positions[0]])}}}, or give all_cols=True if the operator has it"
+    )
 
 
 def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:

@@ -44,13 +44,13 @@ def sem_map(
 ) -> Step[pd.DataFrame]:
     """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
-    Rows with the same shown values are asked about once. A row whose named columns are all null is not asked about. If
+    Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about. If
     the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: the value to produce, with columns in braces: ``"The sentiment of {review} in one word"``; if it
-            names none, the model is shown all columns.
+            names none, the model is shown all columns but ids, with a warning.
         dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
             column has pandas' nullable dtype for it; ``string`` if None.
         response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tagframe import plugins
 from tagframe.config import CallSettings, SearchSettings
-from tagframe.errors import InvalidArgument, did_you_mean
+from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import LM, Prompt, Quote
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
@@ -35,7 +35,7 @@ def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]
     """Positions of the columns that the model is shown for an ``instruction``, or for several."""
     texts = given["instruction"]
     found = (
-        Instruction.resolve(text, frame, all_cols=given.get("all_cols", False)).positions
+        Instruction.resolve(text, frame, all_cols=given.get("all_cols", False), warns=False).positions
         for text in ([texts] if isinstance(texts, str) else texts)
     )
     return tuple(dict.fromkeys(position for positions in found for position in positions))
@@ -160,6 +160,16 @@ def operator_named(name: str) -> Operator[...] | None:
     if name in OPERATORS or not _is_free(name):
         return OPERATORS.get(name)
     return plugins.load("operators", name, lambda made: _under(name, made))
+
+
+def unknown_operator(name: str, known: Sequence[str]) -> NameUnknown:
+    """The error that there is no operator of this name among those that are known."""
+    if name in ("sem_index", "load_sem_index"):  # of LOTUS
+        return NameUnknown(
+            f"no {name} is needed: sem_search, sem_sim_join and sem_dedup embed the texts when they are called; leave "
+            "the line out"
+        )
+    return NameUnknown(f"no name {name!r} in {did_you_mean(name, known)}")
 
 
 def _is_free(name: str) -> bool:

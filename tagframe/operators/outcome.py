@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import InvalidArgument, RowsFailed, spared
+from tagframe.errors import CutWarning, InvalidArgument, RowsFailed, counted, spared, warn
+from tagframe.operators.cells import cut_rows
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
 OutcomeKind: TypeAlias = Literal[
@@ -69,6 +70,17 @@ def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index, remarks: Sequenc
     frame = OutcomeFrame({"outcome": kinds, "error": error_column(outcomes), "note": notes}, index=index)
     frame.remarks = tuple(remarks)
     return frame
+
+
+def warn_of_cuts(operator: str, outcomes: Sequence[Outcome]) -> None:
+    """Warn once if rows were cut."""
+    count, shown, longest = cut_rows(outcome.note for outcome in outcomes)
+    if count:
+        warn(
+            f"{operator}: {counted(count, 'row was', 'rows were')} cut to fit a prompt, the longest from {longest:,} "
+            f"to {shown:,} characters; .tag.outcomes names them. Shorten such cells first, for example by sem_map",
+            CutWarning,
+        )
 
 
 def check_on_error(on_error: str) -> None:
@@ -177,6 +189,7 @@ def finish(
             finished[name] = spared(f"the column {name!r} as {column.dtype}", plain, pd.array, values, column.dtype)
     if keeps_failures:
         finished[free_name(base, error_name(suffix))] = error_column(outcomes[row] for row in rows)
+    warn_of_cuts(operator, outcomes)
 
     def report() -> None:
         told = outcome_frame(outcomes, base.index if index is None else index, remarks)

@@ -375,6 +375,32 @@ def test_usage_of_a_call_and_of_the_process(server: Server, lm: LM):
     assert (now.rows - before.rows, now.sent - before.sent, now.stored - before.stored) == (101, 50, 50)
 
 
+def test_usage_of_a_block_leaves_out_other_threads_and_tasks(server: Server, lm: LM):
+    lm.complete(ROWS[:3])
+    with usage() as outer:
+        with usage() as used:
+            thread = threading.Thread(target=lambda: lm.complete(ROWS[10:17], description="beside"))
+            thread.start()
+            lm.complete([*ROWS[:5], ROWS[0]], description="inside")
+            thread.join()
+        lm.complete(ROWS[20:22], description="later")
+    lm.complete(ROWS[30:32])
+    assert used.frame()[["call", "rows", "sent", "stored"]].to_numpy().tolist() == [["inside", 6, 2, 3]]
+    assert (used.total.sent, used.total.deduplicated) == (2, 1)
+    assert str(used).startswith("6 rows: 2 sent")
+    assert outer.frame()["call"].tolist() == ["inside", "later"]
+
+    async def block(rows: list[Prompt]) -> int:
+        with usage() as mine:
+            await asyncio.gather(lm.acomplete(rows), lm.acomplete(rows[:1]))
+            return mine.total.rows
+
+    async def two() -> list[int]:
+        return list(await asyncio.gather(block(ROWS[33:40]), block(ROWS[40:42])))
+
+    assert asyncio.run(two()) == [8, 3]
+
+
 def test_dollars_by_litellms_table(server: Server):
     lm = LM("openai/gpt-4o-mini", api_base=server.url)
     server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 1000, "completion_tokens": 10}})

@@ -39,6 +39,7 @@ def test_one_text_from_all_rows():
     assert shown_rows(lm.asked[0]) == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AllColumnsWarning")
 def test_all_cols_and_no_named_column_show_everything():
     frame = pd.DataFrame({"n": [1], "x": ["y"]})
     for instruction, all_cols in [("List every {n}", True), ("List everything", False)]:
@@ -108,11 +109,16 @@ def test_a_failed_group_is_one_failed_group():
     assert dropped.to_dict("list") == {"g": ["a", "c"], "_output": ["1", "3"]}
 
 
+def cited(message: str) -> str:
+    """What :func:`tell` says, from all rows."""
+    return f"{tell(message)}\nSources: all"
+
+
 def test_sources_are_the_rows_behind_each_answer():
     frame = pd.DataFrame(
         {"id": [10, 11, 12, 13, 14], "g": list("abaca"), "n": [1, 2, None, 13, 5]}, index=[5, 5, 6, 7, 8]
     )
-    result = sem_agg(frame, "List {n}", lm=Scripted(tell), group_by="g", on_error="keep")
+    result = sem_agg(frame, "List {n}", lm=Scripted(cited), group_by="g", on_error="keep")
     sources = result.tag.sources
     assert sources["answer"].tolist() == [0, 0, 1], "null rows were not shown, and no answer has no sources"
     assert (sources["id"].tolist(), sources.index.tolist()) == ([10, 14, 11], [5, 8, 5])
@@ -121,13 +127,13 @@ def test_sources_are_the_rows_behind_each_answer():
     assert result.tag.outcomes["outcome"].to_dict() == {"a": "answered", "b": "answered", "c": "failed"}
     with pytest.raises(RowsChanged):
         _ = result.sort_values("g", ascending=False).tag.sources
-    dropped = sem_agg(frame.iloc[::-1], "List {n}", lm=Scripted(tell), group_by="g", on_error="drop")
+    dropped = sem_agg(frame.iloc[::-1], "List {n}", lm=Scripted(cited), group_by="g", on_error="drop")
     assert dropped.tag.sources.merge(dropped[["g"]], left_on="answer", right_index=True).eval("g_x == g_y").all()
 
 
 def test_sources_of_one_answer():
     frame = pd.DataFrame({"n": [1, 2], "answer": ["mine", "yours"]})
-    result = sem_agg(frame, "List {n}", lm=Scripted(tell))
+    result = sem_agg(frame, "List {n}", lm=Scripted(cited))
     assert result.tag.sources.to_dict("list") == {"answer_": [0, 0], "n": [1, 2], "answer": ["mine", "yours"]}
     assert result.tag.outcomes.to_dict("list")["outcome"] == ["answered"]
     with pytest.raises(FactUnknown):
@@ -157,6 +163,7 @@ def test_packs_shrink_to_the_models_window(window: int | None):
 
 
 @pytest.mark.parametrize("window", [None, 1_000])
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 def test_a_row_that_alone_is_too_long_is_cut_and_its_outcome_says_so(window: int | None):
     frame = pd.DataFrame({"g": ["a", "a", "a", "b"], "n": [1, 2, 3, 4], "text": ["x", "y" * 9_000, "z", "w"]})
     lm = Scripted(narrow(1_600))
@@ -229,12 +236,12 @@ def test_sources_of_partial_answers_are_carried_upward():
     assert result.tag.sources.index.tolist() == odd.index.tolist()
 
 
-def test_an_answer_that_names_no_sources_has_all_and_says_so():
+def test_an_answer_that_names_no_sources_has_none_and_says_so():
     frame = pd.DataFrame({"n": [1, 2, 3]})
     result = sem_agg(frame, "List {n}", lm=Scripted(tell))
-    assert len(result.tag.sources) == 3
+    assert len(result.tag.sources) == 0
     assert "names no sources" in result.tag.outcomes["note"].iloc[0]
-    assert result.tag.outcomes.remarks == ("1 of 1 answers name no sources; all rows shown count as theirs",)
+    assert result.tag.outcomes.remarks == ("1 of 1 answers, or parts of them, name no sources",)
 
 
 @pytest.mark.parametrize("cited", ["4", "0", "1, 2, 17", "2-5", "3-1"])

@@ -12,7 +12,6 @@ from tagframe.operators.answer_grammar import (
     parse_word_or_unsure,
     without_reasoning,
 )
-from tagframe.operators.contest import parse_choice
 from tagframe.operators.row_question import parse_explained_truth, parse_truth
 
 REASONED = [
@@ -38,14 +37,13 @@ UNFINISHED = [
 def test_reasoning_is_cut_off(form):
     assert without_reasoning(form.format("True")) == "True"
     assert parse_truth(form.format("False")) is False
-    assert parse_choice(form.format("B")) == "B"
     assert parse_text(form.format("Two rivers.")) == "Two rivers."
     assert parse_explained_truth(form.format("A river.\nAnswer: True")) == (True, "A river.")
     assert parse_block(form.format('{"sql": null}')) == '{"sql": null}'
 
 
 @pytest.mark.parametrize("text", UNFINISHED)
-@pytest.mark.parametrize("parse", [parse_truth, parse_explained_truth, parse_choice, parse_text, parse_block])
+@pytest.mark.parametrize("parse", [parse_truth, parse_explained_truth, parse_text, parse_block])
 def test_unfinished_reasoning_is_no_answer(parse, text):
     with pytest.raises(AnswerRejected, match="ends inside its reasoning"):
         parse(text)
@@ -91,19 +89,6 @@ def test_true(text):
 def test_neither(text):
     with pytest.raises(AnswerRejected, match="expected True or False"):
         parse_truth(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["**Row A**", "Answer: A.", "(A)", "Both are wet.\n\nAnswer: **A**", "The answer is A"]
-)
-def test_a(text):
-    assert parse_choice(text) == "A"
-
-
-@pytest.mark.parametrize("text", ["Row A is better than row B", "A\nB", "A/B", "Neither A", "Answer: Both"])
-def test_neither_a_nor_b(text):
-    with pytest.raises(AnswerRejected, match="expected A or B"):
-        parse_choice(text)
 
 
 @pytest.mark.parametrize("text", ["True", "Answer: True is what it says", "A river. Answer: True"])

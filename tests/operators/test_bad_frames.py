@@ -56,6 +56,7 @@ FRAMES: dict[str, pd.DataFrame] = {
         [[word, 1] for word in WORDS], columns=pd.MultiIndex.from_tuples([("text", ""), ("n", "x")])
     ),
     "names twice": pd.DataFrame([[word, "x", "y"] for word in WORDS], columns=["text", "n", "n"]),
+    "blank": pd.DataFrame({"text": ["", "  ", "\n"]}),
     "all null": pd.DataFrame({"text": [None, None, None]}),
     "null and NaN": pd.DataFrame({"text": pd.Series(["a river", None, np.nan, pd.NA], dtype=object)}),
     "mixed types": pd.DataFrame({"text": pd.Series(["a river", 3, 2.5, True], dtype=object)}),
@@ -86,6 +87,7 @@ def result_of(name: str, frame: pd.DataFrame, *arguments: Any, **options: Any) -
     return run(record.step(lm, frame, *arguments, **options), QuotingLM(lm, record.guess))
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 @OPERATOR
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "a cell of 10 MB")) for kind in FRAMES]
@@ -113,6 +115,7 @@ def test_right_or_a_named_error(name: str, kind: str):
     assert frame.attrs == attrs
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_cascade(kind: str):
     frame = FRAMES[kind]
@@ -132,6 +135,7 @@ def test_a_hundred_thousand_rows():
     assert len(result_of("sem_topk", frame, "Which {text} is most kind?", 3)) == 3
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AllColumnsWarning")
 @pytest.mark.parametrize("name", ["sem_filter", "sem_topk", "sem_agg", "sem_map", "sem_score"])
 def test_instructions_that_are_odd(name: str):
     frame = pd.DataFrame({"text": WORDS, "n": range(4)})

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import datetime
 import json
+from typing import Literal
 
 import pandas as pd
+import pydantic
 import pytest
 from scripted import Scripted, shown_rows
 
@@ -59,7 +62,7 @@ def test_what_is_no_such_object_is_a_failed_row(answer):
 
 def test_bad_arguments_cost_nothing():
     lm = Scripted(reading)
-    for options in ({}, ["mood"], {"mood": 3}, {1: "a"}, {" ": "a"}):
+    for options in ({}, [], "mood", [3], {"mood": 3}, {"mood": ["good"]}, {"mood": dict}, {1: "a"}, {" ": "a"}, None):
         with pytest.raises(InvalidArgument, match="output_cols"):
             sem_extract(FRAME, "text", options, lm=lm)  # type: ignore[arg-type]
     with pytest.raises(ColumnNotFound, match="did you mean 'text'"):
@@ -69,6 +72,43 @@ def test_bad_arguments_cost_nothing():
     with pytest.raises(InvalidArgument, match="already has a column 'stars'; rename it"):
         sem_extract(FRAME, "text", {"stars": None}, lm=lm)
     assert lm.asked == []
+
+
+def test_names_types_and_models():
+    def say(answer: dict[str, object]) -> Scripted:
+        return Scripted(lambda _: json.dumps(answer))
+
+    one = FRAME.head(1)
+    assert sem_extract(one, "text", ["mood"], lm=say({"mood": "good"}))["mood"].tolist() == ["good"]
+    wanted = {"mood": ["good", "bad"], "year": int, "seen": bool, "on": datetime.date, "share": float, "by": None}
+    lm = say({"mood": "Good", "year": "1,998", "seen": True, "on": "1998-05-17", "share": None, "by": "me"})
+    result = sem_extract(one, "text", wanted, lm=lm)
+    assert result.iloc[0, 2:].tolist()[:3] == ["good", 1998, True]
+    assert result["on"].dt.year.tolist() == [1998]
+    assert result["share"].isna().all()
+    assert [str(dtype) for dtype in result.dtypes[2:]] == [
+        "string", "Int64", "boolean", "datetime64[s]", "Float64", "string"
+    ]  # fmt: skip
+    assert '"year": year, as one whole number' in str(lm.prompts[0].messages[0].content)
+    for wrong in ({"mood": "so so"}, {"year": "MCM"}, {"seen": "perhaps"}, {"on": "May"}, {"share": [1]}):
+        answer = dict.fromkeys(wanted) | wrong
+        kept = sem_extract(one, "text", wanted, on_error="keep", lm=say(answer))
+        assert next(iter(wrong)) in kept["extract_error"].iloc[0]
+
+    class Film(pydantic.BaseModel):
+        mood: Literal["good", "bad"]
+        year: int | None
+
+    found = sem_extract(one, "text", Film, lm=say({"mood": "good", "year": 1998}))
+    assert found[["mood", "year"]].to_numpy().tolist() == [["good", 1998]]
+    packed = pd.DataFrame({"text": [f"Film {number}" for number in range(8)]})
+    lm = Scripted(lambda message: "\n".join(f'{n}: {{"mood": "bad", "year": null}}' for n in range(1, 9))
+                  if message.startswith("<rows>") else '{"mood": "bad", "year": null}')  # fmt: skip
+    assert (sem_extract(packed, "text", Film, rows_per_call=8, lm=lm)["mood"] == "bad").all()
+    with pytest.raises(InvalidArgument, match="extract_quotes= needs names"):
+        sem_extract(one, "text", Film, extract_quotes=True, lm=lm)
+    with pytest.raises(InvalidArgument, match="pydantic model class"):
+        sem_extract(one, "text", int, lm=lm)
 
 
 def test_columns_of_any_label():

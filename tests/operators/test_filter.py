@@ -213,6 +213,7 @@ def test_the_row_comes_last_and_all_before_it_is_alike():
 
 
 @pytest.mark.parametrize("window", [None, 2_000])
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 def test_a_cell_that_is_too_long_is_cut_and_told(window):
     def answer(message: str) -> str:
         if len(message) > 3_000:

@@ -23,6 +23,7 @@ def test_columns_come_in_the_order_of_naming_and_once():
     assert resolve("{b} of {a}, and {b} again", "a", "b", "c").columns == ("b", "a")
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AllColumnsWarning")
 def test_no_name_means_all_columns():
     assert resolve("is about rivers", "a", "b").columns == ("a", "b")
 

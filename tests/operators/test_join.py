@@ -10,6 +10,7 @@ import pytest
 from scripted import Scripted, packed_rows
 
 import tagframe as tf
+from tag_bench.server import rows_of
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
 from tagframe.operators import ClaimPlan, NoLabels, sem_join
 from tagframe.operators.join.label_plan import parse_plan
@@ -96,15 +97,15 @@ def test_labels_join_what_they_carry_exactly_and_in_few_calls():
 
 @pytest.mark.parametrize("plan", [None, PLAN], ids=["the model says so", "the sample says so"])
 def test_a_claim_that_no_label_carries_is_noticed(plan):
-    left, right = frame("review", 90, 45), frame("note", 90, 45, start=1000)
+    left, right = frame("review", 200, 100), frame("note", 200, 100, start=1000)
     lm = model(lambda one, other: number(other) == number(one) + 1000, plan, mood)
     result = sem_join(left, right, CLAIM, lm=lm)
-    assert numbers(result) == {(i, i + 1000) for i in range(45)}
-    assert len(result) == 45 * 4
+    assert numbers(result) == {(i, i + 1000) for i in range(100)}
+    assert len(result) == 100 * 4
     assert result.tag.claim_report.way == "blocks"
     dropped = "disagree with direct answers" if plan else "the model says that labels cannot decide this claim"
     assert dropped in result.tag.claim_report.dropped
-    assert len(lm.asked) < 45 * 45 / 10
+    assert len(lm.asked) < 100 * 100 / 20
 
 
 def test_labels_that_part_true_pairs_are_noticed():
@@ -145,26 +146,75 @@ def test_a_few_pairs_are_asked_one_by_one():
     assert result.tag.claim_report.way == "pairs"
 
 
+def test_blocks_are_asked_where_labels_cost_more():
+    """120 rows with 16: 136 labels and their audit, or 30 blocks."""
+    left, right = frame("review", 120, 120), frame("note", 16, 16, start=1000)
+    lm = model(alike, PLAN, mood)
+    result = sem_join(left, right, CLAIM, lm=lm)
+    assert len(lm.asked) == 30
+    assert result.tag.claim_report.way == "blocks"
+    assert "would cost about" in str(result.tag.claim_report)
+    assert numbers(result) == {(i, 1000 + j) for i in range(120) for j in range(16) if i % 3 == (1000 + j) % 3}
+    assert sem_join(left, right, CLAIM, lm=model(alike, PLAN, mood), plan="blocks").equals(result)
+
+
+@pytest.mark.parametrize("explained", [False, True])
+def test_pairs_may_share_a_prompt_and_such_prompts_are_audited(explained):
+    left, right = frame("review", 12, 12), frame("note", 10, 10, start=50)
+
+    def packing(message: str) -> str:
+        rows = rows_of(message)
+        said = [str(alike({"review": row["review"]}, {"note": row["note"]})) for row in rows]
+        lead, gap = ("They say so.", " Answer: ") if explained else ("", "")
+        if message.startswith("<rows>"):
+            return "\n".join(f"{at}: {lead}{gap}{one}" for at, one in enumerate(said, 1))
+        return f"{lead}\nAnswer: {said[0]}" if explained else said[0]
+
+    lm = Scripted(packing)
+    options = {"plan": "pairs", "return_explanations": explained}
+    result = sem_join(left, right, CLAIM, rows_per_call=16, lm=lm, **options)
+    assert numbers(result) == {(i, 50 + j) for i in range(12) for j in range(10) if i % 3 == (50 + j) % 3}
+    assert len(lm.asked) < 12 * 10 / 2
+    report = result.tag.claim_report
+    assert report.way == "pairs"
+    assert report.prompts == {"pairs": len(lm.asked)}
+    assert "also asked one by one" in report.told
+
+
+def test_mirrored_pairs_of_a_pack_are_asked_once():
+    both = frame("review", 8, 8)
+    lm = Scripted(
+        lambda message: (
+            "True"
+            if message.startswith("<row>")
+            else "\n".join(f"{at}: True" for at, _ in enumerate(rows_of(message), 1))
+        )
+    )
+    result = sem_join(both, both, "{review:left} and {review:right} rhyme", plan="pairs", rows_per_call=9, lm=lm)
+    assert len(result) == 64
+    assert sum(len(rows_of(message)) for message in lm.asked if message.startswith("<rows>")) < 64
+
+
 def test_a_row_is_not_joined_with_itself_unseen():
     """Rows of one mood rhyme, but no row rhymes with itself: the labels say otherwise."""
-    both = frame("review", 60, 30)
+    both = frame("review", 180, 90)
     lm = model(lambda one, other: alike(one, other) and number(one) != number(other), PLAN, mood)
     result = sem_join(both, both, "{review:left} rhymes with {review:right}", lm=lm)
     assert result.tag.claim_report.way == "labels"
     pairs = {(a, b) for a, b in zip(result["review:left"], result["review:right"], strict=True)}
-    assert len(pairs) == 30 * 10 - 30
+    assert len(pairs) == 90 * 30 - 90
     assert all(a != b for a, b in pairs)
-    assert sum(message.startswith("<row>") for message in lm.asked) == 30, "each row, not each of a side"
-    assert len({message for message in lm.asked if message.startswith("<row>")}) == 30, "both sides ask the same"
+    assert sum(message.startswith("<row>") for message in lm.asked) == 90, "each row, not each of a side"
+    assert len({message for message in lm.asked if message.startswith("<row>")}) == 90, "both sides ask the same"
 
 
 def test_labels_that_go_together_need_not_be_equal():
     plan = {"left": "Mood?", "right": "Mood?", "labels": [*MOODS], "pairs": [["lovely", "awful"], ["awful", "lovely"]]}
     opposite = {("lovely", "awful"), ("awful", "lovely")}
     lm = model(lambda one, other: (mood(one), mood(other)) in opposite, plan, mood)
-    result = sem_join(frame("review", 30, 30), frame("note", 30, 30, 50), CLAIM, lm=lm)
+    result = sem_join(frame("review", 90, 90), frame("note", 90, 90, 150), CLAIM, lm=lm)
     assert result.tag.claim_report.way == "labels"
-    assert len(result) == 200
+    assert len(result) == 2 * 30 * 30
 
 
 def test_kinds_of_joins_and_of_columns():
@@ -219,7 +269,7 @@ def test_explanations_of_each_way():
         return json.dumps([[*pair, "by mood"] for pair in json.loads(said)]) if said.startswith("[") else said
 
     options = {"return_explanations": True, "lm": Scripted(explaining)}
-    labels = sem_join(left, right, CLAIM, **options)
+    labels = sem_join(left, right, CLAIM, plan=parse_plan(json.dumps(PLAN)), **options)
     assert set(labels["explanation_join"]) == {"I looked.", *MOODS}
     assert set(sem_join(left, right, CLAIM, plan="blocks", **options)["explanation_join"]) == {"by mood"}
     assert set(sem_join(left, right, CLAIM, plan="pairs", **options)["explanation_join"]) == {"I looked."}
@@ -260,7 +310,7 @@ def test_unsure_and_unknown_are_told():
     assert result.tag.outcomes["outcome"].tolist() == ["unsure", "unsure"]
     assert len(result) == 0
     lm = model(alike, PLAN, lambda row: "Unknown" if number(row) == 4 else mood(row))
-    labelled = sem_join(frame("review", 30, 30), frame("note", 30, 30, 50), CLAIM, lm=lm)
+    labelled = sem_join(frame("review", 90, 90), frame("note", 90, 90, 150), CLAIM, lm=lm)
     assert labelled.tag.outcomes["outcome"].tolist().count("unsure") == 1
 
 
@@ -304,7 +354,7 @@ def test_plans_are_read_strictly():
 
 @pytest.mark.slow
 def test_a_plan_is_shown_and_quoted_before_it_is_paid(live):
-    left, right = frame("review", 40, 40), frame("note", 40, 40, start=100)
+    left, right = frame("review", 100, 100), frame("note", 100, 100, start=100)
     scripted = model(alike, PLAN, mood)
     live.answers = lambda request: scripted.answer(request.prompt)
     guessed = left.tag.quote.sem_join(right, CLAIM)
@@ -316,7 +366,7 @@ def test_a_plan_is_shown_and_quoted_before_it_is_paid(live):
     quote = left.tag.quote.sem_join(right, CLAIM)
     assert (quote.stored, len(live.requests)) == (1, 1)
     result = left.tag.sem_join(right, CLAIM)
-    assert len(live.requests) <= 1 + 80 + 40
+    assert len(live.requests) <= 1 + 200 + 40
     assert abs(len(live.requests) - quote.calls) <= 25
     assert result.tag.claim_report.plan == plan
     assert tf.sem_join(left, right, CLAIM, plan=plan).equals(result)

@@ -72,6 +72,7 @@ def test_words_of_doubt_are_unsure_but_where_any_text_is_a_value():
     assert sem_map(FRAME.head(1), "{n}", lm=answering("It depends."))["_map"].tolist() == ["It depends."]
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
 def test_a_row_that_is_too_long_is_cut_and_says_so():
     frame = pd.DataFrame({"t": ["word " * 10_000]})
     lm = answering("7")

@@ -102,7 +102,6 @@ def random_call(draw: random.Random) -> tuple[str, pd.DataFrame, Callable[..., A
     limit = draw.choice([None, None, 1, 5, 20])
     k = draw.choice([1, 3, 20])
     group = draw.choice([None, "group"])
-    compare = draw.choice(["list", "list", "pair"])
     right = pd.DataFrame({"note": [f"note {number}" for number in range(draw.choice([2, 9, 30]))]})
     claim = "{text} is kind"
     calls: dict[str, Callable[..., Any]] = {
@@ -111,16 +110,14 @@ def random_call(draw: random.Random) -> tuple[str, pd.DataFrame, Callable[..., A
         "sem_map": lambda tag, **also: tag.sem_map("the mood of {text}", rows_per_call=packs, **also),
         "sem_score": lambda tag, **also: tag.sem_score("how glad is {text}", rows_per_call=packs, **also),
         "sem_extract": lambda tag, **also: tag.sem_extract("text", {"mood": None}, rows_per_call=packs, **also),
-        "sem_topk": lambda tag, **also: tag.sem_topk(
-            "Which {text} is best?", K=k, compare=compare, group_by=group, **also
-        ),
+        "sem_topk": lambda tag, **also: tag.sem_topk("Which {text} is best?", K=k, group_by=group, **also),
         "sem_agg": lambda tag, **also: tag.sem_agg("What says {text}?", group_by=group, **also),
         "sem_join": lambda tag, **also: tag.sem_join(
             right, "{text} is about {note}", rows_per_call=packs, limit=limit, **also
         ),
     }
     name = draw.choice(list(calls))
-    told = f"{name} of {rows} ({distinct} distinct), packs {packs}, limit {limit}, K {k}, {compare}, by {group}"
+    told = f"{name} of {rows} ({distinct} distinct), packs {packs}, limit {limit}, K {k}, by {group}"
     return told, frame, calls[name]
 
 

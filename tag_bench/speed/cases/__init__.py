@@ -5,11 +5,10 @@ from tag_bench.speed.cases.cascade import CASCADE
 from tag_bench.speed.cases.case import Case
 from tag_bench.speed.cases.filter import FILTER_LIMIT, FILTER_PACKED, SCORE_PACKED
 from tag_bench.speed.cases.join import JOIN_LABELS
-from tag_bench.speed.cases.topk import TOPK_LIST, TOPK_PAIR
+from tag_bench.speed.cases.topk import TOPK_LIST
 
 CASES: dict[str, Case] = {
-    case.name: case
-    for case in (TOPK_PAIR, TOPK_LIST, FILTER_PACKED, SCORE_PACKED, FILTER_LIMIT, AGG_5K, JOIN_LABELS, CASCADE)
+    case.name: case for case in (TOPK_LIST, FILTER_PACKED, SCORE_PACKED, FILTER_LIMIT, AGG_5K, JOIN_LABELS, CASCADE)
 }
 
 __all__ = ["CASES", "Case"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import Literal
 
 from tag_bench.server import Request
 from tag_bench.speed.cases.case import Case, Measured, lotus_on, prompt_text, tagframe_on
@@ -20,13 +19,11 @@ def rank(number: int) -> int:
 
 
 def answer(request: Request) -> str:
-    """The truth, for a pair as ours ("A") and LOTUS ("Document 1") ask for it, or for a list of rows."""
+    """The truth, for a pair as LOTUS asks for it ("Document 1"), or for a list of rows."""
     text = prompt_text(request)
     shown = [rank(int(number)) for number in _ROW.findall(text)]
     if "Document 1" in text:
         return "Document 1" if shown[0] > shown[1] else "Document 2"
-    if text.startswith("A:"):
-        return "A" if shown[0] > shown[1] else "B"
     best_first = sorted(range(len(shown)), key=lambda position: -shown[position])
     return " > ".join(str(position + 1) for position in best_first)
 
@@ -42,23 +39,14 @@ def _share_of_the_best(texts: list[str]) -> dict[str, float]:
     return {"overlap": len(set(found) & set(best)) / K, "exact": float(found == best)}
 
 
-def _ours(url: str, compare: Literal["list", "pair"]) -> Measured:
+def ours(url: str) -> Measured:
+    """``df.tag.sem_topk``."""
     import pandas as pd
 
     tagframe_on(url)
     frame = pd.DataFrame({"text": _texts()})
-    frame.head(2).tag.sem_topk(INSTRUCTION, K=1, compare=compare)
-    return lambda: _share_of_the_best(frame.tag.sem_topk(INSTRUCTION, K=K, compare=compare)["text"].tolist())
-
-
-def ours_pair(url: str) -> Measured:
-    """``df.tag.sem_topk``, pair by pair."""
-    return _ours(url, "pair")
-
-
-def ours_list(url: str) -> Measured:
-    """``df.tag.sem_topk``, list by list."""
-    return _ours(url, "list")
+    frame.head(2).tag.sem_topk(INSTRUCTION, K=1)
+    return lambda: _share_of_the_best(frame.tag.sem_topk(INSTRUCTION, K=K)["text"].tolist())
 
 
 def lotus(url: str) -> Measured:
@@ -71,5 +59,4 @@ def lotus(url: str) -> Measured:
     return lambda: _share_of_the_best(frame.sem_topk(INSTRUCTION, K=K)["text"].tolist())  # type: ignore[operator]
 
 
-TOPK_PAIR = Case("topk_pair", ours_pair, answer, lotus, repeats=3)
-TOPK_LIST = Case("topk_list", ours_list, answer, repeats=3)
+TOPK_LIST = Case("topk_list", ours, answer, lotus, repeats=3)

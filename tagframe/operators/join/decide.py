@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -13,17 +14,23 @@ import pandas as pd
 
 from tagframe.display import Shown
 from tagframe.lm import Bound
+from tagframe.lm.pricing import tokens_of
 from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
 from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
 from tagframe.operators.packing import most_asked
-from tagframe.operators.step_generators import Step, bounded
+from tagframe.operators.step_generators import Step, bounded, counted
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 
 Pair = tuple[int, int]
+
+CALL_TOKENS = 300
+"""What a request costs beside its rows, as tokens: its instructions, its answer, and the wait for it."""
+PLAN_TOKENS = 900
+"""The cost of the request for a plan."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,31 +111,37 @@ class Decision:
 
 
 def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) -> Step[Decision]:
-    """Decide all pairs of the two sides; arguments as of :func:`_decide`."""
+    """Decide all pairs of the two sides; arguments as of :func:`_decide`.
+
+    If the plan is "auto" and there are no more pairs than the audit of labels would ask, each pair is asked. That is
+    what labels and blocks are measured by.
+    """
     rows, pairs = len(judge.left) + len(judge.right), len(judge.left) * len(judge.right)
-    with_labels = 1 + rows + SAMPLE
-    if plan == "pairs" or (plan == "auto" and pairs <= with_labels):
+    if plan == "pairs" or (plan == "auto" and pairs <= SAMPLE):
         every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
-        verdicts = yield from judge.judge_each(every)
-        return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": pairs}))
+        (verdicts, told), asked = yield from counted(judge.judge_packed(every, size))
+        return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": asked}, told=told))
+    dropped = ""
+    if plan == "auto" and (costs := _costs(judge, size))["blocks"] <= costs["labels"]:
+        plan, dropped = "blocks", f"they would cost about {costs['labels']:,} tokens, and blocks {costs['blocks']:,}"
     # The plan, labels, the sample and pairs of equal rows; then blocks, if the labels cannot decide the claim.
     labelled = 0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE + min(len(judge.left), len(judge.right))
-    return (yield from bounded(_decide(judge, plan, recall, size), Bound(labelled + judge.allow())))
+    return (yield from bounded(_decide(judge, plan, recall, size, dropped), Bound(labelled + judge.allow())))
 
 
-def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> Step[Decision]:
+def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int, dropped: str) -> Step[Decision]:
     """Decide all pairs by labels or blocks.
 
     Args:
         judge: asks about pairs.
-        plan: "auto" asks the model for labels, if that is cheaper than asking about each pair; "blocks" and "pairs" do
-            not.
+        plan: "auto" asks the model for labels, "blocks" does not.
         recall: the share of the true pairs to find, if labels cannot decide the claim.
         size: rows that are labelled in one prompt.
+        dropped: why labels are not used, or "".
     """
     prompts: dict[str, int] = {}
     found: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
-    dropped, audit = "", None
+    audit = None
     if plan == "auto":
         answer = yield from ask_plan(judge.claim, judge.left, judge.right)
         prompts["plan"] = 1
@@ -152,6 +165,17 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> St
     labelled = {"plan": found, "audit": audit, "dropped": dropped}
     report = _report(judge, "blocks", len(candidates.verdicts.true), prompts, **labelled, **chosen)
     return _decided(candidates.verdicts, report)
+
+
+def _costs(judge: Judge, size: int) -> dict[str, int]:
+    """About how many tokens labels with their audit cost, and blocks of all pairs; a request counts as some tokens."""
+    tokens = [sum(map(tokens_of, side.lines)) for side in judge.sides]
+    left, right = (len(packs(range(len(side)), side)) for side in judge.sides)
+    blocks = left * right * CALL_TOKENS + tokens[0] * right + tokens[1] * left
+    lines = {*judge.left.alone, *judge.right.alone}  # a row that is on both sides is labelled once
+    of_pair = sum(count // max(len(side), 1) for count, side in zip(tokens, judge.sides, strict=True))
+    labels = math.ceil(len(lines) / size) * CALL_TOKENS + sum(map(tokens_of, lines))
+    return {"labels": PLAN_TOKENS + labels + SAMPLE * (CALL_TOKENS + of_pair), "blocks": blocks}
 
 
 def decide_some(judge: Judge, limit: int) -> Step[Decision]:

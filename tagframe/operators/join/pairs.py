@@ -13,15 +13,17 @@ from typing import Any
 from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE, parse_json
-from tagframe.operators.cells import DATA_RULE, fence, pack
+from tagframe.operators.cells import DATA_RULE, encode, fence, pack
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
+from tagframe.operators.packing import ask_rows
 from tagframe.operators.row_question import (
     ANSWER_TOKENS,
     EXPLAINED_TOKENS,
     UNSURE_WHERE,
     WORLD,
     Truth,
+    claim_question,
     parse_explained_truth,
     parse_truth,
 )
@@ -179,6 +181,32 @@ class Judge:
                 verdicts.true[pair] = reason
         return verdicts
 
+    def judge_packed(self, pairs: Sequence[tuple[int, int]], size: int) -> Step[tuple[Verdicts, str]]:
+        """:meth:`judge_each` with up to ``size`` pairs in a prompt, and remarks on these packs and their audit."""
+        if size == 1:
+            return (yield from self.judge_each(pairs)), ""
+        turns = []
+        for left, right, truth in self.examples:
+            turns.append(Message("user", fence(_one_row(left, right))))
+            turns.append(Message("assistant", _solved(truth, self.explained)))
+        question = claim_question(
+            self.claim, turns, explains=self.explained, window=self.window, guess=("True", "False")
+        )
+        asked = self._one_way(pairs)
+        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in asked]
+        replies = yield from ask_rows(question, lines, size)
+        verdicts = Verdicts()
+        for pair, line in zip(pairs, lines, strict=True):
+            reply = replies.of[line]
+            if reply.value is None:
+                assert reply.error is not None
+                verdicts.failed.append((Block((pair[0],), (pair[1],)), reply.error))
+            elif reply.value is UNSURE:
+                verdicts.unsure.add(pair)
+            elif reply.value:
+                verdicts.true[pair] = reply.reason
+        return verdicts, " ".join(replies.remarks).removesuffix(".")
+
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
         """The answers about all pairs of the blocks; each block is a prompt.
 
@@ -296,6 +324,13 @@ def _parse_unexplained(text: str) -> tuple[Truth, None]:
 
 def _solved(truth: bool, explained: bool) -> str:
     return f"So it is.\nAnswer: {truth}" if explained else str(truth)
+
+
+def _one_row(left: str, right: str) -> str:
+    """Two rows as one, for packs of pairs: the claim names the fields of both."""
+    sides = [json.loads(left), json.loads(right)]
+    both = sides[0] | sides[1] if all(isinstance(side, dict) for side in sides) else dict(zip("LR", sides, strict=True))
+    return encode(both)
 
 
 def _shown(left: str, right: str) -> str:

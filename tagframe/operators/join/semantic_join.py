@@ -31,6 +31,7 @@ from tagframe.operators.outcome import (
     free_name,
     outcome_frame,
     refuse_taken,
+    warn_of_cuts,
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
@@ -66,14 +67,15 @@ def sem_join(
 ) -> Step[pd.DataFrame]:
     """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-    Rows with the same shown values count as one. Unless asking about each pair is cheaper, the model is first asked
-    whether the claim can be split into a label of each side ("coat and hat are of one season"). Then each row is
-    labelled once, rows are joined on labels, and a sample of joined and other pairs is asked directly. If direct
-    answers disagree with the labels, the labels are dropped. Claims that labels cannot decide ("the second replies to
-    the first") are asked about pairs, up to 64 in a prompt. With 128 or more distinct rows, only pairs with similar
-    texts are asked about; the necessary similarity is found on some rows that are asked about with all others. If a
-    block of pairs gets no usable answer, it is asked in smaller blocks, with up to four times as many prompts as there
-    are blocks. Pairs that still have no answer fail; ``plan="pairs"`` asks about each pair.
+    Rows with the same shown values count as one. Up to 40 pairs are asked about one by one. Otherwise, if labels are
+    likely to cost less than blocks, the model is first asked whether the claim can be split into a label of each side
+    ("coat and hat are of one season"). Then each row is labelled once, rows are joined on labels, and a sample of
+    joined and other pairs is asked directly. If direct answers disagree with the labels, the labels are dropped. Claims
+    that labels cannot decide ("the second replies to the first"), or for which they cost more, are asked about in
+    blocks of up to 64 pairs in a prompt. With 128 or more distinct rows, only pairs with similar texts are asked about;
+    the necessary similarity is found on some rows that are asked about with all others. If a block of pairs gets no
+    usable answer, it is asked in smaller blocks, with up to four times as many prompts as there are blocks. Pairs that
+    still have no answer fail; ``plan="pairs"`` asks about each pair.
 
     Args:
         frame: the left frame; it is not changed.
@@ -82,13 +84,13 @@ def sem_join(
             that both have is ``{title:left}`` or ``{title:right}``.
         how: which rows to keep in addition to the pairs: none (``"inner"``), or rows without a partner of the
             ``"left"``, the ``"right"`` or both sides (``"outer"``).
-        plan: ``"auto"``; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about pairs, many in a prompt; or
-            ``"pairs"`` to ask about each pair.
+        plan: ``"auto"``, the cheapest way by an estimate; a result of :func:`plan_sem_join`; ``"blocks"`` to ask about
+            pairs, many in a prompt; or ``"pairs"`` to ask about each pair.
         recall: the share of the true pairs to find if labels cannot decide the claim; 1 asks about every pair.
         return_explanations: add a column ``explanation_join`` with the model's reasons, or the labels.
         examples: solved pairs: the named columns and a boolean column ``Answer``.
-        rows_per_call: rows that are labelled in one prompt; "auto" is up to 16. The pairs that are asked directly also
-            audit these packs.
+        rows_per_call: rows that are labelled in one prompt, which the pairs that are asked directly audit; "auto" is up
+            to 16. If each pair is asked, pairs in one prompt, audited as for :func:`sem_filter`.
         limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
             ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
         suffix: the end of the added columns' names.
@@ -195,6 +197,7 @@ def _finished(
         joined[free_name(joined, error_name(suffix))] = error_column(
             Outcome("failed", error) if isinstance(error, Exception) else Outcome("joined") for error in errors
         )
+    warn_of_cuts("sem_join", outcomes)
     remarks = str(decision.report).splitlines()
     results.remember(joined, outcomes=outcome_frame(outcomes, left.frame.index, remarks), claim_report=decision.report)
     if on_error == "raise" and (failures or lost_right):

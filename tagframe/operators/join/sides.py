@@ -99,7 +99,7 @@ def resolve_sides(
             homes += [(number, column)] * len(own)
     # A claim that names no column gets all columns, including this last one, which no claim can name.
     unnamed = len(names)
-    resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index([*names, "\x00"], dtype=object)))
+    resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index([*names, "\x00"], dtype=object)), warns=False)
     homes.append((-1, 0))
     sides = []
     # At most half of the window is for the rows of both sides.

@@ -1,22 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from scripted import Scripted
 
 from tagframe.errors import AnswerRejected
-from tagframe.operators.contest import parse_choice, parse_ranking
-
-
-@pytest.mark.parametrize(
-    ("text", "choice"), [("A", "A"), (" b.", "B"), ("Answer: A", "A"), ("Row B", "B"), ("(a)", "A")]
-)
-def test_choices(text, choice):
-    assert parse_choice(text) == choice
-
-
-@pytest.mark.parametrize("text", ["", "C", "A or B", "A B", "Apple", "neither"])
-def test_no_choice(text):
-    with pytest.raises(AnswerRejected, match="expected A or B"):
-        parse_choice(text)
+from tagframe.operators import ranked_lists, run
+from tagframe.operators.list_prompts import Item, Lists, parse_ranking
 
 
 @pytest.mark.parametrize(
@@ -71,3 +60,13 @@ def test_the_best_few_of_a_list(text, best):
 def test_too_few_of_a_list(text, why):
     with pytest.raises(AnswerRejected, match=why):
         parse_ranking(4, 2)(text)
+
+
+def test_no_more_lists_are_asked_than_the_limit():
+    items = [Item(f'{{"n": {number}}}', [number], f'{{"n": {number}}}') for number in range(60)]
+    lists = Lists(items, "c", limit=3, debias=False)
+    lm = Scripted(lambda message: "2 > 1" if message.count("[") == 2 else "I cannot say.")
+    order = run(ranked_lists.best(range(60), 5, lists, 30), lm)
+    assert len(lm.asked) == 3
+    assert lists.short
+    assert sorted(order) == list(range(60))

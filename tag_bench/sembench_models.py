@@ -1,0 +1,202 @@
+"""Scripted models for SemBench's films: they know how favourable each review is, and answer any form of prompt.
+
+A prompt is read loosely: the reviews in it are found by their texts, whatever stands around them, and the form of the
+answer by a few words, so that other wordings and packs of other rows get the same judgements. What cannot be told is
+refused, so that nothing is answered by chance.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import zlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tag_bench.server import Reply, Request, error
+
+WRONG = 0.08
+"""The share of reviews for which a model with errors is wrong."""
+
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_CUT = " … (cut)"
+_LABEL = re.compile(r"^\W*([LR]?\d+)\b[\]:.) ]*(?=[\[{\"])")
+_DATA = re.compile(r"<(\w+)>\n.*?\n</\1>", re.DOTALL)
+_SCALE = re.compile(r"\bfrom (\d+) to (\d+)\b")
+_OPTIONS = re.compile(r"one of (?:these|the)\b[^\n]*?:\s*((?:'[^']*'(?:, )?)+)")
+_AGAINST = re.compile(
+    r"\b(?:negative|negatively|unfavou?rable|harsh\w*|dislikes?|critical|worst|least)\b", re.IGNORECASE
+)
+_FOR = re.compile(r"\b(?:positive|positively|favou?rable|praise\w*|likes?|best|most|warm\w*)\b", re.IGNORECASE)
+_COUNTED = re.compile(r"(\d+) of (\d+) reviews are positive")
+_FIELD = re.compile(r'^- "((?:[^"\\]|\\.)*)": (.*)$', re.MULTILINE)
+
+
+class Wrong(NamedTuple):
+    """The errors of a model: about the same reviews in every pack.
+
+    Attributes:
+        share: of all reviews; 0 for a model that is never wrong.
+        packed: the share of further reviews for which it is wrong, only in packs.
+        seed: for the choice of reviews.
+    """
+
+    share: float = 0.0
+    packed: float = 0.0
+    seed: int = 0
+
+    def about(self, text: str, in_pack: bool) -> bool:
+        """Whether the model is wrong about a review."""
+        drawn = random.Random(f"{self.seed} {zlib.crc32(text.encode())}")
+        return drawn.random() < self.share or (drawn.random() < self.packed and in_pack)
+
+
+class _Row(NamedTuple):
+    label: str
+    texts: list[str]
+
+
+class Reviewer:
+    """A model for :class:`tag_bench.server.Server` that knows the reviews.
+
+    Args:
+        favour: how favourable each text is, 0 to 1.
+        positive: whether it is positive; by default, whether its favour is above 0.5.
+        wrong: its errors; None for none.
+    """
+
+    def __init__(
+        self, favour: Mapping[str, float], positive: Mapping[str, bool] | None = None, wrong: Wrong | None = None
+    ) -> None:
+        self._favour = favour
+        self._positive = positive or {text: value > 0.5 for text, value in favour.items()}
+        self._wrong = wrong or Wrong()
+
+    def __call__(self, request: Request) -> str | Reply:
+        """The answer; status 422 if the reviews, or the form of the answer, cannot be told."""
+        user = request.prompt
+        said = _DATA.sub("", "\n".join(str(message["content"]) for message in request.messages))
+        rows = self._rows(user)
+        for answer in (self._plan, self._pairs, self._order, self._summary):
+            if (given := answer(said, user, rows)) is not None:
+                return given
+        answers = [self._of_row(said, row.texts, len(rows) > 1 or "<rows>" in user) for row in rows]
+        if not answers or any(one is None for one in answers):
+            return error(422, f"no judgement covers {said[-200:]!r}")
+        if "<rows>" not in user:
+            return _reasoned(said, answers[-1] or "", "\n")
+        return "\n".join(
+            f"{row.label}: {_reasoned(said, one or '', ' ')}" for row, one in zip(rows, answers, strict=True)
+        )
+
+    def _rows(self, user: str) -> list[_Row]:
+        """The rows of a prompt with their numbers; a review that all rows share stands once, before them."""
+        rows: list[_Row] = []
+        shared: list[str] = []
+        for line in user.splitlines():
+            texts, label = self._texts(line), _LABEL.match(line)
+            if label is not None:
+                rows.append(_Row(label[1], texts or shared))
+            elif texts and line.startswith("{"):
+                rows.append(_Row(str(len(rows) + 1), texts))
+            elif texts:
+                shared = texts
+        return rows
+
+    def _texts(self, line: str) -> list[str]:
+        """The known reviews in a line, also those that are cut."""
+        found = []
+        for literal in _TEXT.findall(line):
+            try:
+                text = json.loads(literal)
+            except ValueError:
+                continue
+            if text.endswith(_CUT):
+                text = next((known for known in self._favour if known.startswith(text.removesuffix(_CUT))), text)
+            if text in self._favour:
+                found.append(text)
+        return found
+
+    # --- judgements -------------------------------------------------------------------------------------------
+
+    def _feels(self, text: str, packed: bool) -> bool:
+        return self._positive[text] != self._wrong.about(text, packed)
+
+    def _scores(self, text: str, packed: bool) -> float:
+        return 1 - self._favour[text] if self._wrong.about(text, packed) else self._favour[text]
+
+    def _of_row(self, said: str, texts: list[str], packed: bool) -> str | None:
+        """The answer about one row: a truth, a score, a label, or fields."""
+        if not texts:
+            return None
+        against = bool(_AGAINST.search(_asked(said))) and not _FOR.search(_asked(said))
+        truth = self._feels(texts[0], packed) != against
+        if len(texts) > 1:
+            truth = (truth == self._feels(texts[1], packed)) != _is_opposite(said)
+        if fields := _FIELD.findall(said):
+            return json.dumps({name: "positive" if truth else "negative" for name, _ in fields})
+        if scale := _SCALE.search(said):
+            low, high = int(scale[1]), int(scale[2])
+            score = self._scores(texts[0], packed)
+            score = low + (1 - score if against else score) * (high - low)
+            return f"{score:.2f}" if high - low <= 1 else f"{score:.0f}"
+        if options := _OPTIONS.search(said):
+            named = re.findall(r"'([^']*)'", options[1])
+            sign = _FOR if self._feels(texts[0], packed) else _AGAINST
+            return next((option for option in named if sign.search(option)), None)
+        return str(truth) if "True or False" in said or "'Answer: True'" in said else None
+
+    def _plan(self, said: str, user: str, rows: list[_Row]) -> str | None:
+        """A join by labels."""
+        if "<left>" not in user or '"labels"' not in said:
+            return None
+        opposite = [["positive", "negative"], ["negative", "positive"]] if _is_opposite(said) else "equal"
+        question = "Is the review positive or negative about the film?"
+        return json.dumps({"left": question, "right": question, "labels": ["positive", "negative"], "pairs": opposite})
+
+    def _pairs(self, said: str, user: str, rows: list[_Row]) -> str | None:
+        """The truth of one pair of rows of two tables, or the pairs of which a claim is true."""
+        if "<left>" not in user or not all(row.texts for row in rows):
+            return None
+        opposite = _is_opposite(said)
+        sides = [[row for row in rows if row.label.startswith(letter)] for letter in "LR"]
+        if not sides[0]:
+            one, other = (self._feels(row.texts[0], False) for row in rows)
+            return _reasoned(said, str((one != other) == opposite), "\n")
+        feel = [[(row.label, self._feels(row.texts[0], True)) for row in side] for side in sides]
+        why = ["by what they say"] * ('"R2", "' in said)
+        return json.dumps([[a, b, *why] for a, one in feel[0] for b, other in feel[1] if (one != other) == opposite])
+
+    def _order(self, said: str, user: str, rows: list[_Row]) -> str | None:
+        """The rows of a list, best first."""
+        if "rank rows" not in said.lower() or not rows or not all(row.texts for row in rows):
+            return None
+        sign = 1 if _AGAINST.search(_asked(said)) else -1
+        order = sorted(rows, key=lambda row: sign * self._scores(row.texts[0], True))
+        return " > ".join(row.label for row in order)
+
+    def _summary(self, said: str, user: str, rows: list[_Row]) -> str | None:
+        """How many reviews are positive, of rows or of partial answers."""
+        if "Sources:" not in said:
+            return None
+        feels = [self._feels(row.texts[0], True) for row in rows if row.texts]
+        parts = [(int(positive), int(count)) for positive, count in _COUNTED.findall(user)] or [
+            (sum(feels), len(feels))
+        ]
+        positive, count = (sum(part[at] for part in parts) for at in (0, 1))
+        return f"{positive} of {count} reviews are positive.\nSources: all"
+
+
+def _asked(said: str) -> str:
+    """What the user asks, without the rules around it: the text after the last "Claim:", "Question:" or the like."""
+    asked = re.split(r"\b(?:Claim|Question|Instruction|Criterion|Request): ", said)
+    return asked[-1].split("\n\n")[0]
+
+
+def _is_opposite(said: str) -> bool:
+    return bool(re.search(r"\b(?:opposite|differ\w*|contrary|disagree)\b", _asked(said)))
+
+
+def _reasoned(said: str, answer: str, gap: str) -> str:
+    return f"The words say so.{gap}Answer: {answer}" if "'Answer:" in said else answer
