@@ -464,6 +464,10 @@ class UnsureWarning(UserWarning):
     """An operator left out rows for which the model was unsure."""
 
 
+class FailedRowsWarning(UserWarning):
+    """Rows without an answer were kept or dropped, as ``on_error`` says."""
+
+
 class TooManyRowsWarning(UserWarning):
     """A statement may give more rows than its limits allow; if it does, it is refused."""
 

@@ -24,7 +24,8 @@ from tagframe.lm.prompt import (
     request_keys,
 )
 from tagframe.lm.store import StoredAnswer
-from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FROM_STORE, Usage, total
+from tagframe.lm.structure import Form
+from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FAILED_IN_STORE, FROM_STORE, Usage, total
 
 T = TypeVar("T")
 
@@ -62,6 +63,11 @@ class Batch(Generic[T]):
         sends: False only looks the prompts up in the store: prompts without an answer there end with
             :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
         known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
+        form: of an answer, for servers that can hold a model to it.
+        free: whether answers are texts of any length: then the setting ``max_tokens`` replaces the batch's own, and
+            else only raises it.
+        keeps_rejected: whether an answer that ``accept`` rejects is stored too, so that the same prompt ends with the
+            same rejection later, and is not paid for again: that of a pack, whose rows are asked again in other prompts.
     """
 
     prompts: Sequence[Prompt]
@@ -75,6 +81,9 @@ class Batch(Generic[T]):
     stored: Stored = "any"
     sends: bool = True
     known: Sequence[str] | None = None
+    form: Form | None = None
+    free: bool = False
+    keeps_rejected: bool = False
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
@@ -105,6 +114,8 @@ class Job(Generic[T]):
         try:
             value = accepted(answer.text, self.accept)
         except AnswerRejected as rejection:
+            if self.batch.keeps_rejected:
+                self.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
             return rejection
         self.completion = stored_completion(self.batch, answer, value)
         return None

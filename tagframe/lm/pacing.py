@@ -9,9 +9,11 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakSet
 
 from tagframe.errors import LMRequestFailed, RateLimited
 from tagframe.lm.quota import Quota, Sleep
+from tagframe.lm.structure import Form, Way
 from tagframe.lm.transport import Reply
 
 UNCOUNTED = 16
@@ -171,6 +173,9 @@ class ServerState:
         quota: the server's own limits a minute, from its headers.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
         gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
+        structured: the way in which it takes the form of answers, "off" if it takes none; None until it is known.
+        probing: set at the end of the first request that asks for a form.
+        refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
     """
 
@@ -179,6 +184,9 @@ class ServerState:
         self.quota = Quota()
         self.reasoning = 0
         self.gives_logprobs = True
+        self.structured: Way | None = None
+        self.probing: asyncio.Event | None = None
+        self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()
         self._paused_until = 0.0
 

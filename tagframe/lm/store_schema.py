@@ -35,6 +35,9 @@ CREATE TABLE claims (
 )
 """
 
+ADDED = "CREATE TABLE IF NOT EXISTS structured (source INTEGER PRIMARY KEY REFERENCES sources, way TEXT NOT NULL)"
+"""A table that a store of this version may lack: how each source takes the form of answers."""
+
 
 def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
     """The part of :func:`checksum` that identifies the source of an answer."""

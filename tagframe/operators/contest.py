@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tagframe.errors import AnswerRejected, ContextTooLong
-from tagframe.lm import Batch, Completion, Prompt
+from tagframe.lm import Batch, Completion, Form, Prompt, words
 from tagframe.operators.answer_grammar import parse_word, without_reasoning
 from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE
@@ -20,12 +21,13 @@ from tagframe.operators.step_generators import Step, gather_alike, stops_all
 
 PAIR_TASK = (
     f"You compare two rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
-    f"Say which of the two fits the criterion better. {FIELD_RULE} Answer with one letter, A or B."
+    f"Say which of the two fits the criterion better. {FIELD_RULE}"
 )
 LIST_TASK = (
     f"You rank rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
-    f"{FIELD_RULE} Each row has a number before it. Answer with the numbers of "
+    f"{FIELD_RULE} Each row has a number before it."
 )
+PAIR_FORM = "Answer with one letter, A or B:"
 T = TypeVar("T")
 
 _CHOICES = {f"{before}{letter}": letter.upper() for before in ("", "row ") for letter in "ab"}
@@ -68,6 +70,15 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
         raise AnswerRejected(f"expected numbers from 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
 
     return parse
+
+
+@functools.cache
+def ranking_form(count: int, wanted: int | None) -> Form:
+    """The form of an answer that :func:`parse_ranking` takes."""
+    number = f"({' | '.join(json.dumps(str(number)) for number in range(1, count + 1))})"
+    more = f'(" > " {number}){{{times}}}' if (times := (wanted or count) - 1) else ""
+    schema = {"type": "array", "items": {"type": "integer"}}
+    return Form(schema, f"{number} {more}", lambda numbers: " > ".join(map(str, numbers)))
 
 
 def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[int, ...]:
@@ -179,8 +190,8 @@ class Contest:
     def _pair_batch(self, pairs: Sequence[Sequence[int]]) -> Batch[str]:
         system = f"{PAIR_TASK}\n\nCriterion: {self.criterion}"
         rows = [[fence(self.items[item].shown) for item in pair] for pair in pairs]
-        prompts = [Prompt.of(f"A:\n{first}\n\nB:\n{second}", system) for first, second in rows]
-        return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS)
+        prompts = [Prompt.of(f"A:\n{first}\n\nB:\n{second}\n{PAIR_FORM}", system) for first, second in rows]
+        return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS, form=words({"A": "A", "B": "B"}))
 
     def _find_culprits(self, failed: Sequence[tuple[Pair, Exception]]) -> Step[None]:
         """Set aside the items that made these comparisons fail."""
@@ -279,11 +290,12 @@ class Contest:
         length = len(lists[0])
         wanted = None if wanted is None or wanted >= length else wanted
         which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
-        form = f"{which} that fits the criterion best first, in one line, as 3 > 1 > 2."
-        system = f"{LIST_TASK}{form}\n\nCriterion: {self.criterion}"
+        form = f"Answer with the numbers of {which} that fits the criterion best first, in one line, as 3 > 1 > 2:"
+        system = f"{LIST_TASK}\n\nCriterion: {self.criterion}"
         rows = [[f"[{at}] {self.items[item].shown}" for at, item in enumerate(listed, start=1)] for listed in lists]
-        prompts = [Prompt.of(fence(lines, "rows"), system) for lines in rows]
-        return Batch(prompts, parse_ranking(length, wanted), max_tokens=ANSWER_TOKENS + TOKENS_PER_NUMBER * length)
+        prompts = [Prompt.of(f"{fence(lines, 'rows')}\n{form}", system) for lines in rows]
+        tokens, told = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
+        return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=told)
 
     # --- both -----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.lm import Form, fields_schema
 from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import one_line, position_of
 from tagframe.operators.instruction import Instruction
@@ -18,7 +19,7 @@ from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.step_generators import Step
-from tagframe.operators.values import Value
+from tagframe.operators.values import SHORT, TEXT_OF_FIELD, Value
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""
@@ -130,10 +131,18 @@ def _object_value(keys: Sequence[str], quotes: bool) -> Value:
             raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {shown!r:.300}")
         return tuple(_cell(name, found[name]) for name in keys)
 
-    form = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
+    details = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
     if quotes:
-        form += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
-    return Value(form, read, dict.fromkeys(keys, "string"), json.dumps(dict.fromkeys(keys, "some words")), None)
+        details += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
+    return Value(
+        "the JSON object",
+        read,
+        dict.fromkeys(keys, "string"),
+        json.dumps(dict.fromkeys(keys, "some words")),
+        SHORT + TEXT_OF_FIELD * len(keys),
+        details=details,
+        shape=Form(fields_schema({key: {"type": ["string", "null"]} for key in keys})),
+    )
 
 
 def _cell(name: str, value: Any) -> str | None:

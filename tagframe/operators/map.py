@@ -193,6 +193,9 @@ def mapped(
         return_explanations,
         window,
         value.alike,
+        details=value.details,
+        shape=value.shape,
+        free=value.is_text or None not in value.columns,
     )
     rows = encode_rows(frame, resolved.positions, resolved.names)
     replies = yield from ask_rows(question, [row for row in rows if row is not None], size)

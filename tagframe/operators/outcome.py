@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import InvalidArgument, RowsFailed
+from tagframe.errors import AnswerRejected, FailedRowsWarning, InvalidArgument, RowsFailed, counted, warn
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
 OutcomeKind: TypeAlias = Literal[
@@ -189,7 +189,22 @@ def finish(
             finished,
             [error for _, error in failures],
         )
+    if failures:
+        warn(f"{operator}: {_failed(len(outcomes), [error for _, error in failures], of)}", FailedRowsWarning)
     return finished
+
+
+def _failed(count: int, errors: Sequence[Exception], of: str) -> str:
+    """How many of the rows failed, and why: first those whose answer was not of the form."""
+    rejected = [error for error in errors if isinstance(error, AnswerRejected)]
+    others = [error for error in errors if not isinstance(error, AnswerRejected)]
+    parts = []
+    if rejected:
+        answers = f"{len(rejected):,} of {counted(count, 'answer')} did not follow the format"
+        parts.append(f"{answers}; first: {rejected[0]}")
+    if others:
+        parts.append(f"{len(others):,} of {count:,} {of} have no answer; first: {error_text(others[0])}")
+    return "; ".join(parts)
 
 
 def label_of(index: pd.Index, row: int) -> Any:

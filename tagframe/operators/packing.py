@@ -27,8 +27,7 @@ from tagframe.errors import (
 )
 from tagframe.lm import Batch, Bound, Prompt, Stored
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
-from tagframe.operators.cells import DATA_RULE, cut_note, encode, fence, pack, room, shortened
-from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather_alike, together
 from tagframe.operators.values import SHORT
@@ -296,30 +295,34 @@ class _Packing(Generic[T]):
         """The prompts of packs of one length."""
         question, length = self.question, len(packs[0])
         one = question.guessed("A map shows it on a coast. Answer: ")
-        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + (question.tokens or 0) - SHORT + TOKENS_PER_LINE
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
+        last, shape = _asked_last(question), question.shape
+        shape = shape.explained(" ") if shape and question.explains else shape
         return Batch(
-            [Prompt.of(fence(_numbered([self.shown[row] for row in rows]), "rows"), self.system) for rows in packs],
+            [Prompt.of(f"{fence(_numbered([self.shown[row] for row in rows]), 'rows')}\n{last}", self.system) for rows in packs],
             reader(question, length),
-            max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
+            max_tokens=length * max(per_line, TOKENS_PER_LINE),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
             sends=sends,
+            form=shape and shape.numbered(length),
+            keeps_rejected=True,
         )
 
 
 def _system(question: Question[Any]) -> str:
-    example = f"1: {question.guessed('It is so. Answer: ')[0]}"
-    said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
-    form = f"{said}, as in '{example}'"
     solved = [
         f"{turn.content}" if turn.role == "user" else f"Of that row the answer is {turn.content}"
         for turn in question.turns
     ]
     examples = "\n\nRows that were answered before:\n" + "\n".join(solved) if solved else ""
-    order = "Take each numbered row by itself. Answer with one line for each row, in order, and nothing else:"
-    return (
-        f"{question.task} {DATA_RULE} {FIELD_RULE} {order} its number, a colon, and {form}; {question.unsure}."
-        f"{examples}\n\n{question.text}"
-    )
+    return f"{question.task} {question.rules} Take each numbered row by itself.{examples}\n\n{question.text}"
+
+
+def _asked_last(question: Question[Any]) -> str:
+    """The line after the rows of a pack."""
+    example = f"1: {question.guessed('It is so. Answer: ')[0]}"
+    said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
+    return f"Answer with one line for each row, in order: its number, a colon, and {said}, as in '{example}'."
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:
