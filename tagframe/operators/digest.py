@@ -108,17 +108,23 @@ class Style:
     knowledge: bool = False
     window: int | None = None
 
-    def task(self, of_rows: bool) -> str:
-        """The system message; ``of_rows`` says whether rows are read, and not partial answers."""
+    def task(self, of_rows: bool, shaped: bool) -> str:
+        """The system message.
+
+        Args:
+            of_rows: whether rows are read, and not partial answers.
+            shaped: whether this is the last answer, which has the requested structure.
+        """
         if of_rows:
             opening = f"{_ROWS_AND_WORLD if self.knowledge else _ROWS_ALONE} {FENCE_RULE}"
         else:
             opening = f"{_NOTES}{_MARKED if self.knowledge else ''}"
-        return f"{opening} {FIELD_RULE}\n\nRequest: {self.request}"
+        shape = f" The answer is {self.shape.details}." if self.shape is not None and shaped else ""
+        return f"{opening} {FIELD_RULE}{shape}\n\nRequest: {self.request}"
 
     def form(self, of_rows: bool, shaped: bool) -> str:
-        """What stands after the rows: the form of the answer, the requested structure if this is the last one."""
-        form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.details}, and nothing before it."
+        """What stands after the rows; the arguments are those of :meth:`task`."""
+        form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form}, and nothing before it."
         return f"{form} {CITE_RULE.format(what='rows' if of_rows else 'partial answers')}"
 
 
@@ -191,7 +197,7 @@ class Digest:
     def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
         """The answers to the parts, packed into as few prompts as possible."""
         least = 1 if of_rows else 2
-        most = room(self.style.window, self.style.task(of_rows), self.style.form(of_rows, True))
+        most = room(self.style.window, self.style.task(of_rows, True), self.style.form(of_rows, True))
         if most is not None:
             parts = [replace(part, line=self._fitted(part.line, most // least - NUMBERED)) for part in parts]
         limit = PROMPT_TOKENS * BYTES_PER_TOKEN
@@ -201,7 +207,7 @@ class Digest:
 
     def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
         style, tag = self.style, "rows" if of_rows else "answers"
-        task, form = style.task(of_rows), style.form(of_rows, shaped)
+        task, form = style.task(of_rows, shaped), style.form(of_rows, shaped)
         shape = style.shape if shaped else None
         read, guess = (None, None) if shape is None else (shape.read, shape.guess)
         tokens = TOKENS if shape is None else max(TOKENS, shape.tokens)

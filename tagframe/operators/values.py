@@ -230,9 +230,9 @@ def value_of_dtype(dtype: Any) -> Value:
         return _text_value()
     if dtype is datetime.date or dtype is datetime.datetime:
         return _date_value()
-    words = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
+    named = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
     try:
-        found = pd.api.types.pandas_dtype(words.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+        found = pd.api.types.pandas_dtype(named.get(dtype, dtype) if isinstance(dtype, str) else dtype)
     except TypeError:
         found = None
     extension = found if isinstance(found, pd.api.extensions.ExtensionDtype) else None
