@@ -198,7 +198,10 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "rpm": (_is_rate, "rpm must be a number of requests per minute above 0, or None for no limit"),
     "tpm": (_is_rate, "tpm must be a number of tokens per minute above 0, or None for no limit"),
     "context_window": (_is_count, "context_window must be a number of tokens, at least 1"),
-    "max_tokens": (_is_count, "max_tokens must be a number of tokens, at least 1, or None for each operator's own limit"),
+    "max_tokens": (
+        _is_count,
+        "max_tokens must be a number of tokens, at least 1, or None for each operator's own limit",
+    ),
     "lm_for": (
         _are_models,
         f"lm_for must map steps ({', '.join(map(repr, STEPS))}) and operators such as 'sem_filter' to models (a name, "

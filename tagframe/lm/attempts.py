@@ -200,7 +200,7 @@ class Attempts:
             store.put_structured(self._route.source, way)
 
     def _as_asked(self, reply: Reply, meter: Meter, way: Way) -> Reply:
-        """The reply with the text that the prompt asks for, if the server was asked for its form; learns if it obeys."""
+        """The reply with the text that the prompt asks for, if its form was asked of the server; learns if it obeys."""
         form = meter.parameters.form
         if form is None or way == "off" or reply.truncated:
             return reply

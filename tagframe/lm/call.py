@@ -67,7 +67,7 @@ class Batch(Generic[T]):
         free: whether answers are texts of any length: then the setting ``max_tokens`` replaces the batch's own, and
             else only raises it.
         keeps_rejected: whether an answer that ``accept`` rejects is stored too, so that the same prompt ends with the
-            same rejection later, and is not paid for again: that of a pack, whose rows are asked again in other prompts.
+            same rejection later, and is not paid for again: of a pack, whose rows are asked again in other prompts.
     """
 
     prompts: Sequence[Prompt]

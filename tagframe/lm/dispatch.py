@@ -489,8 +489,8 @@ def _cut(limit: int | None) -> AnswerCut:
     if limit is None:
         return AnswerCut("it was cut off at the server's limit of tokens: answer in fewer, or raise that limit")
     return AnswerCut(
-        f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or in"
-        " tagframe.configure"
+        f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
+        " in tagframe.configure"
     )
 
 

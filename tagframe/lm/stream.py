@@ -77,9 +77,7 @@ class Stream:
             InvalidArgument: something is not a prompt.
             NotConfigured: the model needs a key or a URL and none is set.
         """
-        parameters = Parameters(
-            batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form
-        )
+        parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
         jobs = self._call.add(batch, parameters)
         if batch.known is not None:
             self._keep(jobs, batch.known)

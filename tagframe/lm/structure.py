@@ -1,9 +1,9 @@
 """The form of an answer, asked of the server as structured output where it can.
 
-Two ways are known. ``"grammar"``: the fields of llama.cpp (``grammar``, GBNF) and of vLLM (``structured_outputs``), which
-hold the model to the very text that the prompt asks for. ``"json_schema"``: OpenAI's ``response_format``, which Ollama
-maps to ``format``, and litellm to what each provider has, tools too; the JSON is written as the text that the prompt
-asks for, so that answers are parsed and stored alike in every way.
+Two ways are known. ``"grammar"``: the fields of llama.cpp (``grammar``, GBNF) and of vLLM (``structured_outputs``),
+which hold the model to the very text that the prompt asks for. ``"json_schema"``: OpenAI's ``response_format``, which
+Ollama maps to ``format``, and litellm to what each provider has, tools too; the JSON is written as the text that the
+prompt asks for, so that answers are parsed and stored alike in every way.
 
 A server that ignores a way shows it by an answer of another form: then the next way is tried, and then none.
 """

@@ -133,7 +133,9 @@ def _object_value(keys: Sequence[str], quotes: bool) -> Value:
 
     details = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
     if quotes:
-        details += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
+        details += (
+            f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
+        )
     return Value(
         "the JSON object",
         read,

@@ -299,7 +299,10 @@ class _Packing(Generic[T]):
         last, shape = _asked_last(question), question.shape
         shape = shape.explained(" ") if shape and question.explains else shape
         return Batch(
-            [Prompt.of(f"{fence(_numbered([self.shown[row] for row in rows]), 'rows')}\n{last}", self.system) for rows in packs],
+            [
+                Prompt.of(f"{fence(_numbered([self.shown[row] for row in rows]), 'rows')}\n{last}", self.system)
+                for rows in packs
+            ],
             reader(question, length),
             max_tokens=length * max(per_line, TOKENS_PER_LINE),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),

@@ -187,7 +187,9 @@ def _date_value(dtype: Any = SECONDS) -> Value:
     """A date, with or without a time, in ISO 8601."""
     form = "one date written as YYYY-MM-DD"
     day = '[0-9]{4} "-" [0-9]{2} "-" [0-9]{2}'
-    shape = Form({"type": ["string", "null"]}, f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"', _said)
+    shape = Form(
+        {"type": ["string", "null"]}, f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"', _said
+    )
     return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
 
 

@@ -189,7 +189,9 @@ def test_a_run_stops_where_most_of_the_last_answers_are_rejected(server: Server)
 def test_free_texts_end_at_a_limit_of_their_own(server: Server):
     server.answers = lambda request: Reply("and so on " * 60, finish_reason="length")
     lm = LM("openai/weak", api_base=server.url)
-    with pytest.raises(RowsFailed, match=r"limit of 512 tokens: answer in fewer, or give a larger max_tokens= in") as caught:
+    with pytest.raises(
+        RowsFailed, match=r"limit of 512 tokens: answer in fewer, or give a larger max_tokens= in"
+    ) as caught:
         tf.sem_map(ROWS, "the story of {n}", lm=lm, store=None)
     assert isinstance(caught.value.failures[0], AnswerCut)
     assert server.count == 12, "an answer that repeats itself is not asked for again"
@@ -210,7 +212,9 @@ def test_the_setting_of_texts_raises_the_limits_of_others(server: Server, settin
 def test_rows_that_fail_are_said_once(server: Server, on_error: Any):
     server.answers = lambda request: "Well" if shown_rows(request.messages[1]["content"])[0]["n"] % 3 == 0 else "True"
     lm = LM("openai/weak", api_base=server.url, structured="off")
-    with pytest.warns(FailedRowsWarning, match=r"sem_filter: 4 of 12 answers did not follow the format; first: expected"):
+    with pytest.warns(
+        FailedRowsWarning, match=r"sem_filter: 4 of 12 answers did not follow the format; first: expected"
+    ):
         tf.sem_filter(ROWS, CLAIM, lm=lm, store=None, on_error=on_error)
 
 

@@ -120,7 +120,9 @@ def _pairs(pairs: Any, labels: Sequence[str]) -> tuple[tuple[str, str], ...] | N
 def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels | Exception]:
     """The model's plan for a claim as written in a prompt, or the error if that failed."""
     shown = "\n\n".join(f"Some {side.name} rows:\n{fence(_some(side), side.name)}" for side in (left, right))
-    prompt = Prompt((Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}\nAnswer with the JSON object:")))
+    prompt = Prompt(
+        (Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}\nAnswer with the JSON object:"))
+    )
     guess = {"left": "Which is it?", "right": "Which is it?", "labels": ["this", "that"], "pairs": "equal"}
     (completion,) = yield from gather(Batch([prompt], parse_plan, max_tokens=PLAN_TOKENS, guess=json.dumps(guess)))
     if completion.value is None:

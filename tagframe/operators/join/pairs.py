@@ -52,8 +52,8 @@ _ONE_EXPLAINED = (
 )
 _MANY_FORM = 'Answer with one JSON list of all pairs of which the claim is true, such as [["L1", "R2"]], or []:'
 _MANY_EXPLAINED = (
-    "Answer with one JSON list of all pairs of which the claim is true, each with the reason in one short sentence, such "
-    'as [["L1", "R2", "both praise the songs"]], or []:'
+    "Answer with one JSON list of all pairs of which the claim is true, each with the reason in one short sentence, "
+    'such as [["L1", "R2", "both praise the songs"]], or []:'
 )
 _TOKENS_A_PAIR = 16
 _TOKENS_A_REASON = 32
@@ -244,7 +244,9 @@ class Judge:
         prompts = [Prompt((*opening, Message("user", f"{rows}\n{form}"))) for rows in listed]
         accept = pair_reader(*_shape(blocks[0]), self.explained)
         tokens = (_TOKENS_A_PAIR + _TOKENS_A_REASON * self.explained) * (1 + len(blocks[0]))
-        return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=_pairs_form(*_shape(blocks[0]), self.explained))
+        return Batch(
+            prompts, accept, max_tokens=tokens, guess=guess, form=_pairs_form(*_shape(blocks[0]), self.explained)
+        )
 
 
 @functools.cache
