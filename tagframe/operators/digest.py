@@ -119,12 +119,12 @@ class Style:
             opening = f"{_ROWS_AND_WORLD if self.knowledge else _ROWS_ALONE} {FENCE_RULE}"
         else:
             opening = f"{_NOTES}{_MARKED if self.knowledge else ''}"
-        shape = f" The answer is {self.shape.details}." if self.shape is not None and shaped else ""
+        shape = f" {self.shape.details}." if self.shape is not None and shaped else ""
         return f"{opening} {FIELD_RULE}{shape}\n\nRequest: {self.request}"
 
     def form(self, of_rows: bool, shaped: bool) -> str:
         """What stands after the rows; the arguments are those of :meth:`task`."""
-        form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form}, and nothing before it."
+        form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form} first."
         return f"{form} {CITE_RULE.format(what='rows' if of_rows else 'partial answers')}"
 
 

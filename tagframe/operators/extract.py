@@ -131,7 +131,7 @@ def _object_value(keys: Sequence[str], quotes: bool) -> Value:
             raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {shown!r:.300}")
         return tuple(_cell(name, found[name]) for name in keys)
 
-    details = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
+    details = f"One JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
     if quotes:
         details += (
             f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"

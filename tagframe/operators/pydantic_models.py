@@ -40,7 +40,7 @@ def model_value(model: Any) -> Value:
         {name: dtype_of(field.annotation) for name, field in fields.items()},
         json.dumps(sample_of(schema, schema)),
         max(2 * TEXT, SHORT + TEXT_OF_FIELD * len(fields)),
-        details=f"one JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
+        details=f"One JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
         shape=Form(schema, strict=False),
     )
 

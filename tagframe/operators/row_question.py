@@ -112,13 +112,14 @@ class Question(Generic[T]):
     @property
     def rules(self) -> str:
         """What is said of the answer before the rows."""
-        return f"{DATA_RULE} {FIELD_RULE} {f'The answer is {self.details}. ' * bool(self.details)}Answer {self.unsure}."
+        before = f"{self.details}; " if self.details else "" if self.explains else "Answer "
+        return f"{DATA_RULE} {FIELD_RULE} {before}{self.unsure}."
 
     @cached_property
     def asked_last(self) -> str:
         """The line after the row: weak models follow what stands last."""
         if self.explains:
-            return f"Explain in one or two sentences. Then, on a line of its own, end with 'Answer:' and {self.form}."
+            return f"Explain in one or two sentences, then end on a line of its own with 'Answer:' and {self.form}."
         return f"Answer with {self.form}:"
 
     @cached_property

@@ -206,14 +206,14 @@ def choice_value(choices: Sequence[str]) -> Value:
         raise InvalidArgument(f"choices must be two or more different texts; got {choices!r:.200}")
     listed, longest = ", ".join(f"'{option}'" for option in options), max(options, key=len)
     return _one(
-        "one of these texts, as it is written",
+        "one of these",
         lambda answer: parse_choice(answer, options),
         "string",
         longest,
         tokens=SHORT + len(longest),
         options=frozenset(option.lower() for option in options),
         alike=operator.eq,
-        details=f"one of these: {listed}",
+        details=f"One of these, as written: {listed}",
         shape=words({**{option: option for option in options}, None: "Unknown"}),
     )
 

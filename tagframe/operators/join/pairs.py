@@ -45,7 +45,7 @@ _MANY = (
     "You are given rows of a left and of a right table, each with an id. Find every pair of a left and a right row of "
     f"which the claim is true. {WORLD} {DATA_RULE} {FIELD_RULE}"
 )
-_ONE_FORM = "Answer with one word, True or False:"
+_ONE_FORM = "Answer with True or False:"
 _ONE_EXPLAINED = (
     "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True', 'Answer: False' or 'Answer: "
     "Unsure'."
