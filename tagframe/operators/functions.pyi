@@ -62,7 +62,8 @@ def sem_agg(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -131,7 +132,8 @@ async def asem_agg(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -185,8 +187,8 @@ def sem_dedup(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -242,8 +244,8 @@ async def asem_dedup(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -303,7 +305,8 @@ def sem_map(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -369,7 +372,8 @@ async def asem_map(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -421,7 +425,8 @@ def sem_score(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -469,7 +474,8 @@ async def asem_score(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -522,7 +528,8 @@ def sem_extract(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -581,7 +588,8 @@ async def asem_extract(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -654,7 +662,8 @@ def sem_filter(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -734,7 +743,8 @@ async def asem_filter(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -807,7 +817,8 @@ def sem_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -884,7 +895,8 @@ async def asem_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -952,7 +964,8 @@ def sem_topk(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1018,7 +1031,8 @@ async def asem_topk(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1070,8 +1084,8 @@ def sem_search(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1125,8 +1139,8 @@ async def asem_search(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1175,8 +1189,8 @@ def sem_sim_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
@@ -1228,8 +1242,8 @@ async def asem_sim_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
