@@ -67,6 +67,8 @@ class Settings:
         tpm: the most tokens per minute, likewise: first as estimated from prompt and answer, then as the server counts.
         context_window: the tokens that the model reads and writes in one request, for a model that is not in litellm's
             table.
+        max_tokens: the most tokens of an answer that is a text, as of ``sem_map`` and ``sem_agg``; None for each
+            operator's own limit. If it is more than the limit of other answers, it is theirs, too.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
             step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
             ``lm`` and no ``lm_for`` sets that model for all steps.
@@ -84,6 +86,7 @@ class Settings:
     rpm: float | None = None
     tpm: float | None = None
     context_window: int | None = None
+    max_tokens: int | None = None
     lm_for: Mapping[str, str | LM] | None = None
     progress: bool | None = None
 
@@ -101,6 +104,7 @@ class ModelSettings(TypedDict, total=False):
     rpm: float | None
     tpm: float | None
     context_window: int | None
+    max_tokens: int | None
     progress: bool | None
 
 
@@ -194,6 +198,10 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "rpm": (_is_rate, "rpm must be a number of requests per minute above 0, or None for no limit"),
     "tpm": (_is_rate, "tpm must be a number of tokens per minute above 0, or None for no limit"),
     "context_window": (_is_count, "context_window must be a number of tokens, at least 1"),
+    "max_tokens": (
+        _is_count,
+        "max_tokens must be a number of tokens, at least 1, or None for each operator's own limit",
+    ),
     "lm_for": (
         _are_models,
         f"lm_for must map steps ({', '.join(map(repr, STEPS))}) and operators such as 'sem_filter' to models (a name, "

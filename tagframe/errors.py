@@ -495,6 +495,10 @@ class AllColumnsWarning(UserWarning):
     """An instruction names no column, so the model is shown all of them."""
 
 
+class FailedRowsWarning(UserWarning):
+    """Rows without an answer were kept or dropped, as ``on_error`` says."""
+
+
 class TooManyRowsWarning(UserWarning):
     """A statement may give more rows than its limits allow; if it does, it is refused."""
 

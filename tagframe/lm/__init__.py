@@ -22,6 +22,7 @@ from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream
+from tagframe.lm.structure import Form, as_json, fields_schema, words
 from tagframe.lm.usage import Usage, total_usage, usage
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Completion",
     "Completions",
     "EmbeddingModel",
+    "Form",
     "Import",
     "Label",
     "Message",
@@ -49,9 +51,11 @@ __all__ = [
     "TokenLogprob",
     "Usage",
     "about",
+    "as_json",
     "default_path",
     "embeds_for",
     "export_requests",
+    "fields_schema",
     "get_lm",
     "import_answers",
     "open_store",
@@ -59,4 +63,5 @@ __all__ = [
     "recorded_by",
     "total_usage",
     "usage",
+    "words",
 ]

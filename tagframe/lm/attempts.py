@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
+from tagframe.errors import BudgetExceeded, ContextTooLong, LMError, LMRequestFailed, RequestTimedOut, RunStopped
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
 from tagframe.lm.pacing import OwnTime, Rates, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
 from tagframe.lm.store import ResponseStore
+from tagframe.lm.structure import FIELDS, Way
 from tagframe.lm.transport import Reply, Transport
 from tagframe.lm.usage import Usage
 
@@ -32,6 +34,9 @@ WIDEST_WINDOW = 2**21
 """The most tokens of a request to a model whose context window is unknown: the widest window of today's models."""
 ROOM_FOR_REASONING = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
+SECONDS_TO_REFUSE = 0.1
+"""How long the first request with a form is waited for by others to a server of which nothing is known."""
+_FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -103,28 +108,48 @@ class Attempts:
         Raises:
             LMError: there is no usable reply.
         """
-        sent = self._parameters(meter)
+        way, probes = await self._way(meter)
+        sent = self._parameters(meter, way)
         try:
             reply = await self._patiently(prompt, meter, sent)
         except LMRequestFailed as error:
-            if not (meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error)):
+            state, refused = self._route.state, False
+            if meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error):
+                state.gives_logprobs = False
+            elif way != "off" and _refuses_form(error, known=state.structured is not None):
+                way, refused = "off", state.structured is None
+                if refused:
+                    state.structured = "off"
+                elif meter.parameters.form is not None:
+                    state.refused.add(meter.parameters.form)
+                self._end_probe(probes)
+            else:
                 raise
-            self._route.state.gives_logprobs = False
             meter.retried += 1
-            sent = self._parameters(meter)
-            reply = await self._patiently(prompt, meter, sent)
+            sent = self._parameters(meter, way)
+            try:
+                reply = await self._patiently(prompt, meter, sent)
+            except LMRequestFailed as again:
+                if refused and again.status == error.status:  # it was not the form that was refused
+                    state.structured = None
+                raise
+            if refused:
+                self._learn_way("off")
+        finally:
+            self._end_probe(probes)
+        reply = self._as_asked(reply, meter, way)
         if not reply.unfinished:
             return reply
         state, known = self._route.state, self._route.state.reasoning
         state.reasoning = ROOM_FOR_REASONING
-        roomier = self._parameters(meter)
+        roomier = self._parameters(meter, way)
         if roomier.limit == sent.limit:  # it had that room, or its limit is the user's word or the server's
             state.reasoning = known
             return reply
         if self._route.store is not None and self._route.store.writable:
             self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)
         meter.retried += 1
-        return await self._patiently(prompt, meter, roomier)
+        return self._as_asked(await self._patiently(prompt, meter, roomier), meter, way)
 
     @property
     def stopped(self) -> bool:
@@ -136,9 +161,66 @@ class Attempts:
         self._stopped = self._stopped or cause
         self._stopping.set()
 
-    def _parameters(self, meter: Meter) -> Parameters:
-        """The parameters to send: the job's own, with a length limit if a budget needs one, and room for reasoning."""
+    async def _way(self, meter: Meter) -> tuple[Way, bool]:
+        """How to ask for the answer's form, and whether this is the first request that does.
+
+        Others wait a little for its end: a server that refuses a field does so at once, and refuses one request only.
+        """
+        way, state = self._wanted_way(meter), self._route.state
+        if way == "off" or state.structured is not None:
+            return way, False
+        if state.probing is None:
+            state.probing = asyncio.Event()
+            return way, True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SECONDS_TO_REFUSE):
+                await state.probing.wait()
+        return self._wanted_way(meter), False
+
+    def _wanted_way(self, meter: Meter) -> Way:
+        form, wanted, known = meter.parameters.form, self._route.lm.structured, self._route.state.structured
+        if form is None or wanted == "off" or known == "off" or meter.parameters.extra.keys() & FIELDS:
+            return "off"
+        if form in self._route.state.refused:
+            return "off"
+        if wanted != "auto":
+            return wanted
+        if self._route.transport.own_server and (form.eager or meter.repaired):
+            return known or "grammar"
+        return "json_schema" if meter.repaired else "off"
+
+    def _end_probe(self, probes: bool) -> None:
+        if probes and self._route.state.probing is not None:
+            self._route.state.probing.set()
+            self._route.state.probing = None
+
+    def _learn_way(self, way: Way) -> None:
+        self._route.state.structured = way
+        store = self._route.store
+        if store is not None and store.writable:
+            store.put_structured(self._route.source, way)
+
+    def _as_asked(self, reply: Reply, meter: Meter, way: Way) -> Reply:
+        """The reply with the text that the prompt asks for, if its form was asked of the server; learns if it obeys."""
+        form = meter.parameters.form
+        if form is None or way == "off" or reply.truncated:
+            return reply
+        text = form.read(reply.text, way, not self._route.transport.own_server)
+        of_grammar = way == "grammar" and form.grammar is not None
+        learned: Way = way if text is not None else "json_schema" if of_grammar else "off"
+        if self._route.lm.structured not in ("auto", learned) and text is None:
+            learned = "off"
+        if learned != self._route.state.structured and self._route.state.structured in (None, way):
+            self._learn_way(learned)
+        return reply if text is None else replace(reply, text=text)
+
+    def _parameters(self, meter: Meter, way: Way = "off") -> Parameters:
+        """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
+        fields that ask for the answer's form."""
         own = meter.parameters
+        if own.form is not None and way != "off":
+            fields = own.form.fields(way, not self._route.transport.own_server)
+            own = replace(own, extra={**own.extra, **fields})
         if own.logprobs == "optional":
             own = replace(own, logprobs=self._route.state.gives_logprobs)
         if any(own.extra.get(name) is not None for name in LENGTHS):
@@ -322,6 +404,13 @@ def _allowed(parameters: Parameters) -> int:
     """The tokens that a request's answers may have together."""
     answers = parameters.extra.get("n", 1)
     return estimate_answer(parameters) * (answers if isinstance(answers, int) else 1)
+
+
+def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
+    """Whether an error may be a refusal of the fields for a form; of a server that has taken them, if it says so."""
+    if error.status not in (400, 415, 422, 500, 501) or isinstance(error, ContextTooLong) or error.stops_run:
+        return False
+    return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
 
 
 def _refuses_logprobs(error: LMRequestFailed) -> bool:

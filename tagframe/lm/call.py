@@ -24,7 +24,8 @@ from tagframe.lm.prompt import (
     request_keys,
 )
 from tagframe.lm.store import StoredAnswer
-from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FROM_STORE, Usage, total
+from tagframe.lm.structure import Form
+from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FAILED_IN_STORE, FROM_STORE, Usage, total
 
 T = TypeVar("T")
 
@@ -68,6 +69,11 @@ class Batch(Generic[T]):
         known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
         rows: for a prompt's number, the rows of its pack as they are shown, each with the prompt for it alone: noted
             if the prompt is exported, so that the pack stays as it is.
+        form: of an answer, for servers that can hold a model to it.
+        free: whether answers are texts of any length: then the setting ``max_tokens`` replaces the batch's own, and
+            else only raises it.
+        keeps_rejected: whether an answer that ``accept`` rejects is stored too, so that the same prompt ends with the
+            same rejection later, and is not paid for again: of a pack, whose rows are asked again in other prompts.
     """
 
     prompts: Sequence[Prompt]
@@ -82,6 +88,9 @@ class Batch(Generic[T]):
     sends: bool = True
     known: Sequence[str] | None = None
     rows: Callable[[int], Sequence[tuple[str, Prompt]]] | None = None
+    form: Form | None = None
+    free: bool = False
+    keeps_rejected: bool = False
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
@@ -112,6 +121,8 @@ class Job(Generic[T]):
         try:
             value = accepted(answer.text, self.accept)
         except AnswerRejected as rejection:
+            if self.batch.keeps_rejected:
+                self.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
             return rejection
         self.completion = stored_completion(self.batch, answer, value)
         return None

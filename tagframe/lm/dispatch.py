@@ -32,7 +32,7 @@ from tagframe.lm.parse import Parsed, Parser
 from tagframe.lm.prompt import Completion, Prompt, Stored, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.transport import shorten
-from tagframe.lm.usage import DUPLICATE
+from tagframe.lm.usage import DUPLICATE, Usage, total
 
 SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
 
@@ -42,8 +42,13 @@ _SECONDS_BETWEEN_CLAIMS = 0.002
 _SECONDS_BETWEEN_LOOKS = 0.1
 _LOOKED_UP = 500
 """Prompts of other processes that are looked up together."""
-REJECTED = 20
-"""A run stops if the answers of its first rows, this many, are all rejected: the model does not follow the prompt."""
+LAST = 20
+"""A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
+prompt."""
+REPAIRS = 2
+"""Repairs that may fail in a run; more may where repairs help, so that one in three does."""
+_REPEATED = 40
+"""Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,8 +115,11 @@ class Run:
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._failed_in_a_row = 0
-        self._accepted = False
-        self._rejected = 0
+        self._last: deque[bool] = deque(maxlen=LAST)  # whether answers were accepted
+        self._helped = 0  # repairs that helped
+        self._unhelped = 0  # that did not, or have not ended
+        self._to_repair: deque[tuple[_Asked, AnswerRejected]] = deque()  # until it is known whether repairs help
+        self._sent: set[_Asked] = set()  # that have not ended
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
         self._on_disk: asyncio.Future[None]
 
@@ -142,7 +150,7 @@ class Run:
 
     async def _work(self) -> None:
         try:
-            while self._waiting or self._ready or self._elsewhere or self._unparsed:
+            while self._waiting or self._ready or self._elsewhere or self._unparsed or self._to_repair:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser
                 # than requests may be in flight.
                 if self._unparsed < self._concurrency:
@@ -168,6 +176,7 @@ class Run:
             self._turn = None
 
     async def _ask(self, asked: _Asked) -> None:
+        self._sent.add(asked)
         try:
             landed = asked.landed = await self._reply(asked)
             if landed.reply.truncated:
@@ -219,13 +228,14 @@ class Run:
             if rejection is None:
                 self._accept(asked, asked.landed, value)
             else:
-                self._forget(asked.job.key, asked.landed)
+                if not asked.job.batch.keeps_rejected:
+                    self._forget(asked.job.key, asked.landed)
                 self._reject(asked, rejection)
         self._wake()
 
     def _accept(self, asked: _Asked, landed: Landed, value: Any) -> None:
         self._failed_in_a_row = 0
-        self._accepted = True
+        self._last.append(True)
         text, logprobs = landed.reply.text, landed.reply.logprobs
         if asked.meter.sent:
             completion = Completion(text, value, None, asked.meter.usage(), logprobs, "sent")
@@ -237,10 +247,21 @@ class Run:
         """Ask once for a repair, if there is an answer to repair."""
         assert asked.landed is not None
         reply = asked.landed.reply
-        if asked.meter.repaired or reply.unfinished:
+        endless = reply.truncated and reply.text.count(reply.text[-_REPEATED:]) > 2  # and would be so again
+        if asked.meter.repaired or reply.unfinished or endless or self.attempts.stopped:
             self._fail(asked, rejection)
-            return
+        elif self._unhelped < REPAIRS + 2 * self._helped:
+            self._repair(asked, rejection)
+        elif any(one.meter.repaired for one in self._sent):
+            self._to_repair.append((asked, rejection))
+        else:
+            self._fail(asked, rejection)
+
+    def _repair(self, asked: _Asked, rejection: AnswerRejected) -> None:
+        assert asked.landed is not None
+        reply = asked.landed.reply
         self._log(asked, "rejected", rejection)
+        self._unhelped += 1
         asked.meter.repaired = 1
         asked.prompt = asked.job.prompt.repair(reply.text, str(rejection))
         asked.key = request_keys([asked.prompt], asked.job.parameters)[0]
@@ -254,22 +275,42 @@ class Run:
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= HOPELESS:
                 self.attempts.stop(error)
-        if isinstance(error, AnswerRejected) and not self._accepted:
-            self._rejected += 1
-            if self._rejected >= REJECTED:
+        if isinstance(error, AnswerRejected) and not asked.job.batch.keeps_rejected:
+            self._last.append(False)
+            rejected = self._last.count(False)
+            if len(self._last) == LAST and rejected > LAST / 2:
                 said = shorten(asked.text or "")
-                fact = f"the first {self._rejected} answers were all rejected; the last was {said!r} ({error})"
+                fact = f"{rejected} of the last {LAST} answers were rejected; the last was {said!r} ({error})"
                 self.attempts.stop(AnswerRejected(fact))
         self._end(asked, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
 
     def _end(self, asked: _Asked, completion: Completion[Any]) -> None:
         job = asked.job
         job.completion = completion
+        self._sent.discard(asked)
         self.done += 1
         self._moved = time.monotonic()
         if asked.claim is not None:
             self._end_claim(asked.claim, job.key, completion.ok)
         self._ended((job,))
+        if asked.meter.repaired:
+            if completion.ok:
+                self._helped, self._unhelped = self._helped + 1, self._unhelped - 1
+            self._go_on_repairing()
+
+    def _go_on_repairing(self) -> None:
+        """Repair what waits for it, now that more is known of whether it helps."""
+        while self._to_repair and self._unhelped < REPAIRS + 2 * self._helped and not self.attempts.stopped:
+            self._repair(*self._to_repair.popleft())
+        if self._to_repair and not any(one.meter.repaired for one in self._sent):
+            waiting, self._to_repair = self._to_repair, deque()
+            for asked, rejection in waiting:
+                self._fail(asked, rejection)
+        self._wake()
+
+    def unended(self) -> Usage:
+        """The cost of the requests whose prompts have not ended, as of a call that was interrupted."""
+        return total(asked.meter.usage(failed=1) for asked in self._sent if asked.meter.sent)
 
     # --- other processes ------------------------------------------------------------------------------------------
 
@@ -450,8 +491,12 @@ class Run:
 
 
 def _cut(limit: int | None) -> AnswerCut:
-    where = "the server's limit of tokens" if limit is None else f"its limit of {limit} tokens"
-    return AnswerCut(f"it was cut off at {where}: answer in fewer, or raise max_tokens")
+    if limit is None:
+        return AnswerCut("it was cut off at the server's limit of tokens: answer in fewer, or raise that limit")
+    return AnswerCut(
+        f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
+        " in tagframe.configure"
+    )
 
 
 def _resolve_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:

@@ -259,6 +259,7 @@ class _Vectors:
 
     def __init__(self, inner: Any) -> None:
         self.endpoint: str = inner.endpoint
+        self.own_server = False
         self._inner = inner
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:

@@ -34,6 +34,7 @@ class LiteLLM:
     def __init__(self, model: str, api_base: str | None = None, api_key: str | None = None) -> None:
         self.model = model
         self.endpoint = api_base.rstrip("/") if api_base else f"litellm:{model.partition('/')[0]}"
+        self.own_server = False
         self._litellm = _litellm()  # here, in the caller's thread: seconds that would stop all other requests
         self._api_base = api_base
         self._api_key = api_key

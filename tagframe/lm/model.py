@@ -7,7 +7,7 @@ import copy
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
@@ -22,6 +22,7 @@ from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
 from tagframe.lm.stream import Stream
+from tagframe.lm.structure import Structured, Way
 from tagframe.lm.transport import Transport
 
 if TYPE_CHECKING:
@@ -52,10 +53,14 @@ class LM:
         hedge_after: seconds after which a slow request is sent a second time while the first goes on; both are paid.
             Off by default.
         price: dollars per token, for a model that is not in litellm's table.
+        structured: how the form of answers is asked of the server: ``"grammar"`` (llama.cpp, vLLM), ``"json_schema"``
+            (OpenAI's ``response_format``), ``"off"``, or ``"auto"``: a server of your own is asked from the first
+            request on, in the first way that it takes; hosted models are asked where an answer is repaired. With a
+            form, a model that reasons in the text of its answer cannot do so: use "off" for it.
         transport: ``"http"`` or ``"litellm"`` to override the choice by the model's name.
         extra_body: further fields of every request's body, such as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
-        settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``progress`` as in
-            :class:`~tagframe.config.Settings`.
+        settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``max_tokens``,
+            ``progress`` as in :class:`~tagframe.config.Settings`.
 
     Raises:
         InvalidArgument: a value that cannot be used.
@@ -76,6 +81,7 @@ class LM:
         price: Price | None = None,
         transport: TransportName = "auto",
         extra_body: Mapping[str, Any] | None = None,
+        structured: Structured = "auto",
         **settings: Unpack[ModelSettings],
     ) -> None:
         if not isinstance(model, str) or not model.strip():
@@ -83,7 +89,10 @@ class LM:
         for name, seconds in (("timeout", timeout), ("hedge_after", hedge_after)):
             if seconds is not None and not seconds > 0:
                 raise InvalidArgument(f"{name} must be more than 0 seconds; got {seconds!r}")
+        if structured not in get_args(Structured):
+            raise InvalidArgument(f"structured must be one of {get_args(Structured)}; got {structured!r}")
         self.model = model
+        self.structured = structured
         self.timeout = timeout
         self.retry = retry or RetryPolicy()
         self.hedge_after = hedge_after
@@ -186,6 +195,11 @@ class LM:
         """The context window in tokens: as set, else from litellm's table, else None."""
         return self.settings().context_window or window_of(self.model)
 
+    def structured_by(self) -> Way | None:
+        """How the server takes the form of answers, as its answers have shown: "grammar", "json_schema", or "off" if it
+        refuses or ignores it; None until a request with a form has told."""
+        return self.route(self.open_store()).state.structured
+
     @property
     def replays(self) -> bool:
         """Whether answers come from a store only, and nothing is sent."""
@@ -252,6 +266,7 @@ class LM:
             with warned(kept, "written"):
                 source = kept.source(endpoint, self.model, self.model)
                 state.reasoning = state.reasoning or kept.reasoning(source)
+                state.structured = state.structured or kept.structured(source)
                 store = kept
         settings = self.settings()
         return Route(

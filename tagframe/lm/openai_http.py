@@ -65,6 +65,7 @@ class OpenAIHTTP:
         host = parts.netloc.rpartition("@")[2]
         self.model = model
         self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+        self.own_server = parts.hostname != "api.openai.com"
         self._base = (parts.scheme, host, parts.path.rstrip("/"), parts.query)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         self._secrets = tuple(secret for secret in (api_key, parts.password) if secret)

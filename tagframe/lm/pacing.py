@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut
 from tagframe.lm.quota import Quota, Sleep
 from tagframe.lm.retry import AWAY
+from tagframe.lm.structure import Form, Way
 from tagframe.lm.transport import Reply
 
 if TYPE_CHECKING:
@@ -327,6 +329,9 @@ class ServerState:
         quota: the server's own limits a minute, from its headers.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
         gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
+        structured: the way in which it takes the form of answers, "off" if it takes none; None until it is known.
+        probing: set at the end of the first request that asks for a form.
+        refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
         answers: when they came.
     """
@@ -336,6 +341,9 @@ class ServerState:
         self.quota = Quota()
         self.reasoning = 0
         self.gives_logprobs = True
+        self.structured: Way | None = None
+        self.probing: asyncio.Event | None = None
+        self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()
         self.answers = Answers()
         self._paused_until = 0.0

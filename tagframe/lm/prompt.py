@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.lm.structure import Form
 from tagframe.lm.usage import Usage
 
 T = TypeVar("T")
@@ -102,12 +103,14 @@ class Parameters:
             stored separately, unless they are optional.
         extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length limit in it overrides
             ``max_tokens``.
+        form: of the answer, for servers that can hold a model to it. It is not part of the key: the text is the same.
     """
 
     temperature: float = 0.0
     max_tokens: int | None = None
     logprobs: Logprobs = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+    form: Form | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, tokens in [("max_tokens", self.max_tokens), *((name, self.extra.get(name)) for name in LENGTHS)]:

@@ -30,7 +30,8 @@ from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, counted, warn
 from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import APPLICATION_ID, PACKS, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.store_schema import ADDED, APPLICATION_ID, PACKS, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.structure import Way
 from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
@@ -151,12 +152,15 @@ class ResponseStore:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if version_of(connection) == (APPLICATION_ID, VERSION):
+                connection.execute(ADDED)
             return
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         with transaction(connection):  # two processes may make the same store at once
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 create(connection)
+                connection.execute(ADDED)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -320,6 +324,15 @@ class ResponseStore:
     def put_reasoning(self, source: int, tokens: int) -> None:
         """Store the tokens needed beyond ``max_tokens``, soon."""
         self._writer.write([("UPDATE sources SET reasoning = ? WHERE id = ?", (tokens, source))])
+
+    def structured(self, source: int) -> Way | None:
+        """The way in which this source takes the form of answers, as far as is known."""
+        rows = self._rows("SELECT way FROM structured WHERE source = ?", (source,))
+        return rows[0][0] if rows else None
+
+    def put_structured(self, source: int, way: Way) -> None:
+        """Store the way in which this source takes the form of answers, soon."""
+        self._writer.write([("INSERT OR REPLACE INTO structured VALUES (?, ?)", (source, way))])
 
     @property
     def trouble(self) -> str | None:

@@ -41,6 +41,8 @@ PACKS = (
     "CREATE INDEX IF NOT EXISTS packs_of_a_row ON packs (row)",
 )
 """The rows of exported packs; made when the first is noted, since a store without it is of the same version."""
+ADDED = "CREATE TABLE IF NOT EXISTS structured (source INTEGER PRIMARY KEY REFERENCES sources, way TEXT NOT NULL)"
+"""A table that a store of this version may lack: how each source takes the form of answers."""
 
 
 def mark_of(endpoint: str, model: str, recorded_by: str) -> int:

@@ -76,7 +76,7 @@ class Stream:
             InvalidArgument: something is not a prompt.
             NotConfigured: the model needs a key or a URL and none is set.
         """
-        parameters = Parameters(batch.temperature, batch.max_tokens, batch.logprobs, self._lm.extra_body)
+        parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
         jobs = self._call.add(batch, parameters)
         if batch.known is not None:
             self._keep(jobs, batch.known)
@@ -84,6 +84,11 @@ class Stream:
             self._look_up(jobs)
         else:
             self._answer(jobs, batch)
+
+    def _limit(self, batch: Batch[Any]) -> int | None:
+        """The most tokens of an answer: the setting for free texts, and where it is more than the batch's own."""
+        own, setting = batch.max_tokens, self._settings.max_tokens
+        return own if setting is None else setting if batch.free or own is None else max(own, setting)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
         """Store the answers about rows of packs; a later pack, added as soon as these are taken, looks them up."""
@@ -263,7 +268,8 @@ class Stream:
         self._call.forget()
 
     def _record(self) -> None:
-        spared("the usage", None, record, self._description, self._lm.model, self.usage())
+        unended = Usage() if self._run is None else self._run.unended()
+        spared("the usage", None, record, self._description, self._lm.model, self.usage() + unended)
         if self._run is None:
             return
         if self._store is not None:

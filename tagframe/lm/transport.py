@@ -35,6 +35,9 @@ _CONTEXT = re.compile(
 )
 _TOO_LONG = "; shorten the cells, or take a model with a longer context"
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
+_CLOSING = re.compile(
+    r"(?:\s*(?:</s>|<\|(?:im_end|eot_id|endoftext|end_of_text|end|eot|eom_id)\|>|<end_of_turn>|<eos>))+\s*\Z"
+)
 _SHOWN = 500
 _SECRET = 8
 """The shortest key that is struck out of messages: the letters of a shorter one are in every word."""
@@ -67,9 +70,12 @@ class Transport(Protocol):
 
     Attributes:
         endpoint: answers are stored under it and the model's name; contains no secret.
+        own_server: whether it may be a server of the user's own, as llama.cpp's, whose models need the form of answers
+            from the start; hosted models are asked for it where an answer is repaired.
     """
 
     endpoint: str
+    own_server: bool
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """The answer; waits for it without end.
@@ -111,6 +117,7 @@ def read_reply(
     truncated = ending == "cut"
     if truncated and content is None:  # all of its tokens went into reasoning that the server keeps apart
         content = ""
+    content = _without_closing(content)
     empty = not isinstance(content, str) or not content.strip()
     if ending == "withheld" or (empty and choice["message"].get("refusal")):
         raise AnswerWithheld("the provider withheld the answer (content filter or refusal)", 200)
@@ -194,6 +201,14 @@ def read_vectors(
     tokens = _count(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
     text = base64.b64encode(vectors.tobytes()).decode()
     return Reply(text, tokens_in=tokens, tokens_out=0, limits=limits_of(headers) if headers else None)
+
+
+def _without_closing(content: Any) -> Any:
+    """A text without the tokens with which chat templates close a turn; some servers leave them at its end."""
+    if not isinstance(content, str) or not content.rstrip().endswith(">"):
+        return content
+    cut = _CLOSING.sub("", content)
+    return content if "<s>" in cut else cut  # </s> of HTML
 
 
 def _is_reasoning(text: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tagframe.errors import AnswerRejected, ContextTooLong
-from tagframe.lm import Batch, Completion, Prompt
+from tagframe.lm import Batch, Completion, Form, Prompt, as_json, fields_schema
 from tagframe.operators.answer_grammar import parse_block, parse_text
 from tagframe.operators.cells import FENCE_RULE, SHORTEST, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
@@ -52,6 +52,8 @@ CITE_RULE = (
 )
 """The sentences that ask for sources: rows or partial answers."""
 _TEXT = "Answer in plain text, with nothing before the answer."
+TOKENS = 1024
+"""The most tokens of an answer."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,13 @@ class Style:
             opening = f"{_ROWS_AND_WORLD if self.knowledge else _ROWS_ALONE} {FENCE_RULE}"
         else:
             opening = f"{_NOTES}{_MARKED if self.knowledge else ''}"
-        form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form}, and nothing before it."
-        cite = CITE_RULE.format(what="rows" if of_rows else "partial answers")
-        return f"{opening} {FIELD_RULE} {form} {cite}\n\nRequest: {self.request}"
+        shape = f" {self.shape.details}." if self.shape is not None and shaped else ""
+        return f"{opening} {FIELD_RULE}{shape}\n\nRequest: {self.request}"
+
+    def form(self, of_rows: bool, shaped: bool) -> str:
+        """What stands after the rows; the arguments are those of :meth:`task`."""
+        form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form} first."
+        return f"{form} {CITE_RULE.format(what='rows' if of_rows else 'partial answers')}"
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,7 @@ class Digest:
     def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
         """The answers to the parts, packed into as few prompts as possible."""
         least = 1 if of_rows else 2
-        most = room(self.style.window, self.style.task(of_rows, True))
+        most = room(self.style.window, self.style.task(of_rows, True), self.style.form(of_rows, True))
         if most is not None:
             parts = [replace(part, line=self._fitted(part, most // least - NUMBERED)) for part in parts]
         limit = PROMPT_TOKENS * BYTES_PER_TOKEN
@@ -201,16 +207,21 @@ class Digest:
 
     def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
         style, tag = self.style, "rows" if of_rows else "answers"
-        task, shape = style.task(of_rows, shaped), style.shape if shaped else None
+        task, form = style.task(of_rows, shaped), style.form(of_rows, shaped)
+        shape = style.shape if shaped else None
         read, guess = (None, None) if shape is None else (shape.read, shape.guess)
+        tokens = TOKENS if shape is None else max(TOKENS, shape.tokens)
+        told = None if shape is None or shape.shape is None else _cited_form(shape.shape)
 
         def prompt(parts: Sequence[Part]) -> Prompt:
-            return Prompt.of(fence([f"[{number}] {part.line}" for number, part in enumerate(parts, 1)], tag), task)
+            lines = [f"[{number}] {part.line}" for number, part in enumerate(parts, 1)]
+            return Prompt.of(f"{fence(lines, tag)}\n{form}", task)
 
-        answered = yield from gather_alike(
-            packs,
-            lambda alike: Batch([prompt(parts) for parts in alike], cited_reader(len(alike[0]), read), guess=guess),
-        )
+        def batch(alike: Sequence[Sequence[Part]]) -> Batch[Cited]:
+            prompts, accept = [prompt(parts) for parts in alike], cited_reader(len(alike[0]), read)
+            return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=told, free=True)
+
+        answered = yield from gather_alike(packs, batch)
         settled = yield from together(
             [self._settle(parts, of_rows, shaped, found) for parts, found in zip(packs, answered, strict=True)]
         )
@@ -258,6 +269,16 @@ class Digest:
             had = self.cut.get(part.rows, (0, len(part.line)))[1]
             self.cut[part.rows] = len(fitted), had
         return fitted
+
+
+def _cited_form(shape: Form) -> Form:
+    """The form of a structured answer with its line of sources."""
+
+    def write(value: Any) -> str:
+        return f"{as_json(value['answer'])}\nSources: {', '.join(map(str, value['sources'])) or 'none'}"
+
+    sources = {"type": "array", "items": {"type": "integer"}}
+    return Form(fields_schema({"answer": shape.schema, "sources": sources}), None, write, strict=False)
 
 
 def _split(answer: str, count: int) -> tuple[str, tuple[int, ...] | None]:

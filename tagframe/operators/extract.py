@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.lm import Form, fields_schema
 from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import one_line, position_of
 from tagframe.operators.instruction import Instruction
@@ -19,7 +20,7 @@ from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.step_generators import Step
-from tagframe.operators.values import Value, choice_value, value_of_dtype
+from tagframe.operators.values import SHORT, TEXT_OF_FIELD, Value, choice_value, value_of_dtype
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""
@@ -135,7 +136,7 @@ def _checked_fields(output_cols: Mapping[str, Any] | Sequence[str]) -> dict[str,
             raise InvalidArgument(
                 f"output_cols must map each name to a text, a type or None; {name!r}: {error}"
             ) from None
-        fields[name] = _Field(f"{one_line(name)}, as {value.form}", None if value.is_text else value)
+        fields[name] = _Field(f"{one_line(name)}, as {value.details or value.form}", None if value.is_text else value)
     return fields
 
 
@@ -161,12 +162,26 @@ def _object_value(keys: Sequence[str], kinds: Mapping[str, Value | None], quotes
         return tuple(_cell(name, found[name], typed.get(name)) for name in keys)
 
     kind = "a text or null" if not typed else "what is said of it above, or null"
-    form = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each {kind}"
+    details = f"One JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each {kind}"
     if quotes:
-        form += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
-    columns: dict[str | None, Any] = {name: typed[name].columns[None] if name in typed else "string" for name in keys}
+        details += (
+            f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
+        )
     guess = {name: typed[name].guess if name in typed else "some words" for name in keys}
-    return Value(form, read, columns, json.dumps(guess), None)
+    return Value(
+        "the JSON object",
+        read,
+        {name: typed[name].columns[None] if name in typed else "string" for name in keys},
+        json.dumps(guess),
+        SHORT + TEXT_OF_FIELD * len(keys),
+        details=details,
+        shape=Form(fields_schema({name: _schema(typed.get(name)) for name in keys})),
+    )
+
+
+def _schema(kind: Value | None) -> Mapping[str, Any]:
+    """The JSON schema of a field: of its kind, or of a text or null."""
+    return {"type": ["string", "null"]} if kind is None or kind.shape is None else kind.shape.schema
 
 
 def _cell(name: str, value: Any, kind: Value | None) -> Any:

@@ -61,7 +61,8 @@ def sem_agg(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -130,7 +131,8 @@ async def asem_agg(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -184,8 +186,8 @@ def sem_dedup(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -241,8 +243,8 @@ async def asem_dedup(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -302,7 +304,8 @@ def sem_map(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -368,7 +371,8 @@ async def asem_map(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -421,7 +425,8 @@ def sem_score(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -470,7 +475,8 @@ async def asem_score(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -524,7 +530,8 @@ def sem_extract(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -585,7 +592,8 @@ async def asem_extract(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -663,7 +671,8 @@ def sem_filter(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -745,7 +754,8 @@ async def asem_filter(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -819,7 +829,8 @@ def sem_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -897,7 +908,8 @@ async def asem_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -959,7 +971,8 @@ def sem_topk(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1019,7 +1032,8 @@ async def asem_topk(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1071,8 +1085,8 @@ def sem_search(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1126,8 +1140,8 @@ async def asem_search(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1176,8 +1190,8 @@ def sem_sim_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
@@ -1229,8 +1243,8 @@ async def asem_sim_join(
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
-            ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
+            ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.

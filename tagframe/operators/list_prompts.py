@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tagframe.errors import AnswerRejected, ContextTooLong
-from tagframe.lm import Batch, Completion, Prompt
+from tagframe.lm import Batch, Completion, Form, Prompt
 from tagframe.operators.answer_grammar import without_reasoning
 from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE
@@ -17,7 +18,7 @@ from tagframe.operators.step_generators import Step, gather_alike, stops_all
 
 LIST_TASK = (
     f"You rank rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
-    f"{FIELD_RULE} Each row has a number before it. Answer with the numbers of "
+    f"{FIELD_RULE} Each row has a number before it."
 )
 
 _RANKED = re.compile(r"\[?\d+\]?(?:\s*[>,\s]\s*\[?\d+\]?)*")
@@ -47,6 +48,15 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
         raise AnswerRejected(f"expected numbers from 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
 
     return parse
+
+
+@functools.cache
+def ranking_form(count: int, wanted: int | None) -> Form:
+    """The form of an answer that :func:`parse_ranking` takes."""
+    number = f"({' | '.join(json.dumps(str(number)) for number in range(1, count + 1))})"
+    more = f'(" > " {number}){{{times}}}' if (times := (wanted or count) - 1) else ""
+    schema = {"type": "array", "items": {"type": "integer"}}
+    return Form(schema, f"{number} {more}", lambda numbers: " > ".join(map(str, numbers)))
 
 
 def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[int, ...]:
@@ -214,11 +224,12 @@ class Lists:
         length = len(lists[0])
         wanted = None if wanted is None or wanted >= length else wanted
         which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
-        form = f"{which} that fits the criterion best first, in one line, as 3 > 1 > 2."
-        system = f"{LIST_TASK}{form}\n\nCriterion: {self.criterion}"
+        form = f"Answer with the numbers of {which} that fits the criterion best first, in one line, as 3 > 1 > 2:"
+        system = f"{LIST_TASK}\n\nCriterion: {self.criterion}"
         rows = [[f"[{at}] {self.items[item].shown}" for at, item in enumerate(listed, start=1)] for listed in lists]
-        prompts = [Prompt.of(fence(lines, "rows"), system) for lines in rows]
-        return Batch(prompts, parse_ranking(length, wanted), max_tokens=ANSWER_TOKENS + TOKENS_PER_NUMBER * length)
+        prompts = [Prompt.of(f"{fence(lines, 'rows')}\n{form}", system) for lines in rows]
+        tokens, told = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
+        return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=told)
 
     def _ask(self, shown: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
         """The completions; two rows that are too long for the model are cut to half, repeatedly."""

@@ -203,6 +203,9 @@ def mapped(
         return_explanations,
         window,
         value.alike,
+        details=value.details,
+        shape=value.shape,
+        free=value.is_text or None not in value.columns,
     )
     if in_packs is not None and size > 1:
         of_packs, its_task = in_packs
@@ -213,6 +216,8 @@ def mapped(
             read=reading(of_packs),
             guess=of_packs.guess,
             turns=tuple(example_turns(examples, resolved, solved_in_packs)),
+            details=of_packs.details,
+            shape=of_packs.shape,
         )
         question = replace(question, in_packs=packed, write=lambda cells: f"{cells[0]:g}")
     rows = encode_rows(frame, resolved.positions, resolved.names)

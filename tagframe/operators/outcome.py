@@ -13,7 +13,16 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import CutWarning, InvalidArgument, RowsFailed, counted, spared, warn
+from tagframe.errors import (
+    AnswerRejected,
+    CutWarning,
+    FailedRowsWarning,
+    InvalidArgument,
+    RowsFailed,
+    counted,
+    spared,
+    warn,
+)
 from tagframe.operators.cells import cut_rows
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
@@ -208,7 +217,22 @@ def finish(
             finished,
             [error for _, error in failures],
         )
+    if failures:
+        warn(f"{operator}: {_failed(len(outcomes), [error for _, error in failures], of)}", FailedRowsWarning)
     return finished
+
+
+def _failed(count: int, errors: Sequence[Exception], of: str) -> str:
+    """How many of the rows failed, and why: first those whose answer was not of the form."""
+    rejected = [error for error in errors if isinstance(error, AnswerRejected)]
+    others = [error for error in errors if not isinstance(error, AnswerRejected)]
+    parts = []
+    if rejected:
+        answers = f"{len(rejected):,} of {counted(count, 'answer')} did not follow the format"
+        parts.append(f"{answers}; first: {rejected[0]}")
+    if others:
+        parts.append(f"{len(others):,} of {count:,} {of} have no answer; first: {error_text(others[0])}")
+    return "; ".join(parts)
 
 
 def label_of(index: pd.Index, row: int) -> Any:

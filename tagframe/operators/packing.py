@@ -31,8 +31,7 @@ from tagframe.errors import (
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
-from tagframe.operators.cells import DATA_RULE, cut_note, encode, fence, pack, room, shortened
-from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.orders_in_cells import gives_orders
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
@@ -398,19 +397,16 @@ class _Packing(Generic[T]):
         """The worst case for these packs."""
         asked = [part for pack in packs for part in _tree(pack)] if splits else packs
         question = self.question
-        opening = max(most_tokens(Prompt.of("", self.system)), most_tokens(Prompt(question.opening)))
+        last = _asked_last(question.in_packs or question)
+        opening = max(most_tokens(Prompt.of(last, self.system)), most_tokens(question.prompt("")))
         sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.shown]
-        written = None  # the server's own limit
-        if question.limit is not None:
-            written = sum(max(self._limit(len(part)) or 0, question.limit) for part in asked)
+        written = sum(max(self._limit(len(part)), question.limit) for part in asked)
         read = sum(sizes[row] for part in asked for row in part) + (opening + _FENCES) * len(asked)
         return Bound(len(asked), len(packs), read, written)
 
-    def _limit(self, length: int) -> int | None:
+    def _limit(self, length: int) -> int:
         """The most tokens of the answer to a pack of so many rows."""
         question = self.question
-        if question.tokens is None:
-            return None
         per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
         return length * max(per_line, TOKENS_PER_LINE)
 
@@ -444,32 +440,37 @@ class _Packing(Generic[T]):
     def _batch(self, packs: Sequence[_Pack]) -> Batch[list[_Said]]:
         """The prompts of packs of one length."""
         question, length = self.question, len(packs[0])
-        one = (question.in_packs or question).guessed("A map shows it on a coast. Answer: ")
+        asked = question.in_packs or question
+        one = asked.guessed("A map shows it on a coast. Answer: ")
         lines = [[self.shown[row] for row in rows] for rows in packs]
+        last, shape = _asked_last(asked), asked.shape
+        shape = shape.explained(" ") if shape and asked.explains else shape
         return Batch(
-            [Prompt.of(fence(_numbered(shown), "rows"), self.system) for shown in lines],
+            [Prompt.of(f"{fence(_numbered(shown), 'rows')}\n{last}", self.system) for shown in lines],
             reader(question, length),
             max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
+            form=shape and shape.numbered(length),
+            keeps_rejected=True,
             rows=lambda number: [(line, question.prompt(line)) for line in lines[number]],
         )
 
 
 def _system(question: Question[Any]) -> str:
     question = question.in_packs or question
-    example = f"1: {question.guessed('It is so. Answer: ')[0]}"
-    said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
-    form = f"{said}, as in '{example}'"
     solved = [
         f"{turn.content}" if turn.role == "user" else f"Of that row the answer is {turn.content}"
         for turn in question.turns
     ]
     examples = "\n\nRows that were answered before:\n" + "\n".join(solved) if solved else ""
-    order = "Take each numbered row by itself. Answer with one line for each row, in order, and nothing else:"
-    return (
-        f"{question.task} {DATA_RULE} {FIELD_RULE} {order} its number, a colon, and {form}; {question.unsure}."
-        f"{examples}\n\n{question.text}"
-    )
+    return f"{question.task} {question.rules} Take each numbered row by itself.{examples}\n\n{question.text}"
+
+
+def _asked_last(question: Question[Any]) -> str:
+    """The line after the rows of a pack."""
+    example = f"1: {question.guessed('It is so. Answer: ')[0]}"
+    said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
+    return f"Answer with one line for each row, in order: its number, a colon, and {said}, as in '{example}'."
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:

@@ -9,8 +9,9 @@ import types
 from typing import Any, Literal, Union, get_args, get_origin
 
 from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.lm import Form
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.values import SECONDS, Value
+from tagframe.operators.values import SECONDS, SHORT, TEXT, TEXT_OF_FIELD, Value
 
 _DTYPES = {str: "string", bool: "boolean", int: "Int64", float: "Float64"}
 _DEEPEST = 6
@@ -34,11 +35,13 @@ def model_value(model: Any) -> Value:
         return tuple(_cell(getattr(found, name)) for name in fields)
 
     return Value(
-        f"one JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
+        "the JSON object",
         read,
         {name: dtype_of(field.annotation) for name, field in fields.items()},
         json.dumps(sample_of(schema, schema)),
-        None,
+        max(2 * TEXT, SHORT + TEXT_OF_FIELD * len(fields)),
+        details=f"One JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
+        shape=Form(schema, strict=False),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, NotStored, did_you_mean
-from tagframe.lm import Batch, Completion, Message, Prompt, Stored, TokenLogprob
+from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, words
 from tagframe.operators.answer_grammar import (
     TRUTH,
     UNSURE,
@@ -39,7 +39,7 @@ _Said: TypeAlias = tuple[T | Unsure, str | None]
 WORLD = "Go by the row and what you know of the world; where usage differs, by the commonest."
 """The sentence for operators that may use knowledge beyond the row."""
 UNKNOWN_WHERE = "Unknown where that cannot be told"
-"""The text after the form of a value."""
+"""What to answer where there is no value, and when."""
 EXPLAINED_TOKENS = 256
 """Room for two sentences beside an answer."""
 ANSWER = "Answer"
@@ -74,11 +74,11 @@ class Question(Generic[T]):
     Attributes:
         task: what to do with a row, in a sentence or two.
         text: the user's text after a word for its kind: ``"Claim: …"``.
-        form: a description of the answer, to follow "Answer with".
+        form: a description of the answer, to follow "Answer with" after the row.
         unsure: what the model should write if it cannot tell, and when.
         read: parses an answer without reasons; raises :class:`~tagframe.errors.AnswerRejected`.
         guess: a typical answer, or several that are used in turn.
-        tokens: the most tokens of an answer without reasons; None for the server's own limit.
+        tokens: the most tokens of an answer without reasons.
         turns: solved rows, as turns of a conversation.
         explains: whether the model gives its reasons.
         window: the most tokens of one request, or None.
@@ -87,6 +87,9 @@ class Question(Generic[T]):
         read_explained: parses an answer with reasons; None for the text after "Answer:", with the text before it.
         in_packs: the question as a pack of rows asks it, if otherwise; its answers are the same values.
         write: an answer as the row alone would have it; None if packs have it in the same form.
+        details: a longer description of the answer than ``form``, before the rows; "" if there is none.
+        shape: the answer's form for servers that can hold a model to it; None for a text.
+        free: whether an answer is a text of any length.
     """
 
     task: str
@@ -95,7 +98,7 @@ class Question(Generic[T]):
     unsure: str
     read: Callable[[str], T | Unsure]
     guess: str | tuple[str, ...]
-    tokens: int | None
+    tokens: int
     turns: tuple[Message, ...] = ()
     explains: bool = False
     window: int | None = None
@@ -104,23 +107,32 @@ class Question(Generic[T]):
     read_explained: Callable[[str], tuple[T | Unsure, str]] | None = None
     in_packs: Question[T] | None = None
     write: Callable[[T], str] | None = None
+    details: str = ""
+    shape: Form | None = None
+    free: bool = False
+
+    @property
+    def rules(self) -> str:
+        """What is said of the answer before the rows."""
+        before = f"{self.details}; " if self.details else "" if self.explains else "Answer "
+        return f"{DATA_RULE} {FIELD_RULE} {before}{self.unsure}."
+
+    @cached_property
+    def asked_last(self) -> str:
+        """The line after the row: weak models follow what stands last."""
+        if self.explains:
+            return f"Explain in one or two sentences, then end on a line of its own with 'Answer:' and {self.form}."
+        return f"Answer with {self.form}:"
 
     @cached_property
     def opening(self) -> tuple[Message, ...]:
         """The part of the prompt before the row."""
         # Text that all rows share comes first: providers cache the beginnings of prompts and charge less for them.
-        if self.explains:
-            form = f"Explain in one or two sentences. Then, on a line of its own, end with 'Answer:' and {self.form}"
-        else:
-            form = f"Answer with {self.form}, and nothing else"
-        return (
-            Message("system", f"{self.task} {DATA_RULE} {FIELD_RULE} {form}; {self.unsure}.\n\n{self.text}"),
-            *self.turns,
-        )
+        return (Message("system", f"{self.task} {self.rules}\n\n{self.text}"), *self.turns)
 
     def prompt(self, line: str) -> Prompt:
         """The prompt for one row as it is shown."""
-        return Prompt((*self.opening, Message("user", fence(line))))
+        return Prompt((*self.opening, Message("user", f"{fence(line)}\n{self.asked_last}")))
 
     @cached_property
     def accept(self) -> Callable[[str], _Said[T]]:
@@ -137,14 +149,14 @@ class Question(Generic[T]):
         return accept
 
     @property
-    def limit(self) -> int | None:
+    def limit(self) -> int:
         """Tokens of the answer about one row."""
-        return None if self.tokens is None else self.tokens + EXPLAINED_TOKENS * self.explains
+        return self.tokens + EXPLAINED_TOKENS * self.explains
 
     @cached_property
     def room(self) -> int | None:
         """The most bytes of a row in one prompt; None if the model's window is not known."""
-        return room(self.window, *(str(message.content) for message in self.opening))
+        return room(self.window, self.asked_last, *(str(message.content) for message in self.opening))
 
     def guessed(self, reason: str) -> tuple[str, ...]:
         """The guesses, after a reason if reasons are requested."""
@@ -200,7 +212,9 @@ class Question(Generic[T]):
 
     def _batch(self, lines: Sequence[str], **more: Any) -> Batch[Any]:
         prompts = [self.prompt(line) for line in lines]
-        return Batch(prompts, max_tokens=self.limit, logprobs="optional" if self.weigh else False, **more)
+        logprobs: Literal["optional", False] = "optional" if self.weigh else False
+        form = self.shape.explained() if self.shape and self.explains else self.shape
+        return Batch(prompts, max_tokens=self.limit, logprobs=logprobs, form=form, free=self.free, **more)
 
     def _reply(self, completion: Completion[_Said[T]], cut: str | None = None) -> Reply[T]:
         if completion.value is None:
@@ -267,7 +281,8 @@ ANSWER_TOKENS = 16
 
 _CLAIM_TASK = f"Judge whether a claim is true of a row of a table. {WORLD}"
 UNSURE_WHERE = "Unsure where that does not decide it"
-"""The text after the form of an answer that may be Unsure."""
+"""What to answer where neither True nor False is right, and when."""
+TRUTH_FORM = words({True: "True", False: "False", None: "Unsure"})
 
 
 def claim_question(
@@ -302,6 +317,7 @@ def claim_question(
         window,
         weigh=confidence_of if weighs else None,
         read_explained=parse_explained_truth,
+        shape=TRUTH_FORM,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.lm import Form, words
 from tagframe.operators.answer_grammar import (
     TRUTH,
     UNSURE,
@@ -30,6 +31,10 @@ from tagframe.operators.answer_grammar import (
 
 SHORT = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
+TEXT = 512
+"""Tokens for a text (LOTUS's default for all answers)."""
+TEXT_OF_FIELD = 96
+"""Tokens for one of several values of an answer, with its name."""
 SCORES_ALIKE = 0.2
 """Two scores for one row count as the same up to this distance."""
 _SHARE = "one number from 0 to 1, such as 0.35", "0.35"
@@ -48,24 +53,28 @@ class Value:
     """A kind of value.
 
     Attributes:
-        form: a description of the answer for the model, to follow "Answer with".
+        form: a short description of the answer for the model, to follow "Answer with".
         read: parses the cells of an answer, one for each column; raises :class:`AnswerRejected` for invalid answers.
         columns: the columns: a nullable dtype by label; the label None is named by the operator.
         guess: a typical answer, for quotes.
-        tokens: the most tokens of an answer; None for the server's own limit.
+        tokens: the most tokens of an answer.
         options: words, in lower case, that are values here even if they sound like Unknown.
         is_text: whether any text is a value.
         alike: whether two answers about one row mean the same, for the audit of packs.
+        details: a longer description of the answer; "" if there is none.
+        shape: the answer's form for servers that can hold a model to it; None for a text.
     """
 
     form: str
     read: Callable[[str], tuple[Any, ...]]
     columns: Mapping[str | None, Any]
     guess: str
-    tokens: int | None = SHORT
+    tokens: int = SHORT
     options: frozenset[str] = frozenset()
     is_text: bool = False
     alike: Callable[[Any, Any], bool] = lambda one, other: _cells_alike(one, other)
+    details: str = ""
+    shape: Form | None = None
 
 
 def reading(value: Value) -> Callable[[str], tuple[Any, ...] | Unsure]:
@@ -127,6 +136,14 @@ def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
     return all(map(alike, one, other))
 
 
+_DECIMALS = '("." [0-9]{1,8})?'
+
+
+def _said(value: Any) -> str:
+    """A number, a date or None, as an answer."""
+    return "Unknown" if value is None else str(value)
+
+
 # --- kinds --------------------------------------------------------------------------------------------------------
 
 
@@ -137,13 +154,18 @@ def _one(form: str, read: Callable[[str], Any], dtype: Any, guess: str, **more: 
 
 def _text_value(dtype: Any = "string") -> Value:
     """Any text but an empty one."""
-    return _one("the text alone", str, dtype, "some words of an answer", tokens=None, is_text=True)
+    return _one("the text alone", str, dtype, "some words of an answer", tokens=TEXT, is_text=True)
 
 
 def _number_value(dtype: Any, *, whole: bool = False) -> Value:
     """A number; thousands may be grouped by commas, and there may be no other text."""
     form = "one whole number in digits, such as 1234" if whole else "one number in digits, such as 1234.5"
-    return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234")
+    shape = Form(
+        {"type": ["integer" if whole else "number", "null"]},
+        f'"-"? [0-9]{{1,18}} {"" if whole else _DECIMALS} | "Unknown"',
+        _said,
+    )
+    return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234", shape=shape)
 
 
 def score_value(*, hundredths: bool = False) -> Value:
@@ -160,14 +182,20 @@ def score_value(*, hundredths: bool = False) -> Value:
     def alike(one: tuple[float], other: tuple[float]) -> bool:
         return abs(one[0] - other[0]) <= SCORES_ALIKE
 
+    grammar = '"100" | [0-9]{1,2}' if hundredths else '"0" ("." [0-9]{1,4})? | "1" (".0")?'
+    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, f'{grammar} | "Unknown"', _said)
     form, guess = ("one whole number from 0 to 100, such as 35", "35") if hundredths else _SHARE
-    return _one(form, read, "Float64", guess, alike=alike)
+    return _one(form, read, "Float64", guess, alike=alike, shape=shape)
 
 
 def _date_value(dtype: Any = SECONDS) -> Value:
     """A date, with or without a time, in ISO 8601."""
     form = "one date written as YYYY-MM-DD"
-    return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17")
+    day = '[0-9]{4} "-" [0-9]{2} "-" [0-9]{2}'
+    shape = Form(
+        {"type": ["string", "null"]}, f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"', _said
+    )
+    return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
 
 
 def choice_value(choices: Sequence[str]) -> Value:
@@ -183,13 +211,15 @@ def choice_value(choices: Sequence[str]) -> Value:
         raise InvalidArgument(f"choices must be two or more different texts; got {choices!r:.200}")
     listed, longest = ", ".join(f"'{option}'" for option in options), max(options, key=len)
     return _one(
-        f"one of these, as it is written here: {listed}",
+        "one of these",
         lambda answer: parse_choice(answer, options),
         "string",
         longest,
         tokens=SHORT + len(longest),
         options=frozenset(option.lower() for option in options),
         alike=operator.eq,
+        details=f"One of these, as written: {listed}",
+        shape=words({**{option: option for option in options}, None: "Unknown"}),
     )
 
 
@@ -207,15 +237,16 @@ def value_of_dtype(dtype: Any) -> Value:
         return _text_value()
     if dtype is datetime.date or dtype is datetime.datetime:
         return _date_value()
-    words = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
+    named = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
     try:
-        found = pd.api.types.pandas_dtype(words.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+        found = pd.api.types.pandas_dtype(named.get(dtype, dtype) if isinstance(dtype, str) else dtype)
     except TypeError:
         found = None
     extension = found if isinstance(found, pd.api.extensions.ExtensionDtype) else None
     if found is not None and found.kind == "b":
         read_truth = functools.partial(parse_word, words=TRUTH, expected="True or False")
-        return _one("one word, True or False", read_truth, extension or "boolean", "True")
+        shape = words({True: "True", False: "False", None: "Unknown"})
+        return _one("one word, True or False", read_truth, extension or "boolean", "True", shape=shape)
     if found is not None and found.kind in "iu":
         return _number_value(extension or "Int64", whole=True)
     if found is not None and found.kind == "f":

@@ -163,7 +163,7 @@ def test_hostile_cells_stay_in_their_row():
     sem_filter(pd.DataFrame({"t": [cell]}), "{t} is kind", lm=lm)
     assert shown_rows(lm.asked[0]) == [{"t": cell}]
     assert lm.asked[0].count("</row>") == 1
-    assert lm.asked[0].endswith("</row>")
+    assert lm.asked[0].endswith("</row>\nAnswer with True or False:")
     assert lm.prompts[0].messages[0].content.endswith("\n\nClaim: {t} is kind")
 
 
@@ -204,12 +204,12 @@ def test_unsure_rows_are_left_out_and_told():
     assert labels.isna().tolist() == [True, False, True, False]
 
 
-def test_the_row_comes_last_and_all_before_it_is_alike():
+def test_the_form_of_the_answer_comes_last_and_all_before_the_row_is_alike():
     lm = Scripted(even)
     sem_filter(pd.DataFrame({"n": [1, 2]}), "{n} is even", lm=lm, examples=pd.DataFrame({"n": [4], "Answer": [True]}))
     first, second = lm.prompts
     assert first.messages[:-1] == second.messages[:-1]
-    assert first.messages[-1].content == '<row>\n{"n": 1}\n</row>'
+    assert first.messages[-1].content == '<row>\n{"n": 1}\n</row>\nAnswer with True or False:'
 
 
 @pytest.mark.parametrize("window", [None, 2_000])
@@ -312,7 +312,8 @@ def test_hostile_cells_are_only_text(live, cell, rows_per_call):
     seen = []
 
     def answer(request: Request) -> str:
-        prompt = request.messages[1]["content"]
+        prompt, _, last = request.messages[1]["content"].rpartition("\n")
+        assert last.startswith("Answer with ")
         rows = rows_of(prompt)
         seen.extend(rows)
         tag = "rows" if prompt.startswith("<rows>\n") else "row"

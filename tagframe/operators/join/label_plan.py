@@ -21,6 +21,8 @@ from tagframe.operators.step_generators import Step, gather
 SHOWN = 4
 """The number of rows of each side that the model sees for its plan, spread over the frame."""
 SHOWN_BYTES = 600
+PLAN_TOKENS = 1024
+"""Room for the longest list of labels, with their pairs."""
 MOST_LABELS = 60
 
 _TASK = f"""You plan how to join two tables by a claim about a row of the left and one of the right one. {FIELD_RULE} \
@@ -30,7 +32,7 @@ which is answered with one label of a closed list, so that the claim is true of 
 together. Such a claim is "the coat and the hat are worn in the same season": both sides are asked for the season, and \
 equal labels go together. "The second comment replies to the first" is none: whether it is true depends on what the \
 two say to each other, which no short list of labels holds.
-Answer with one JSON object and nothing else. For a claim that can be cut in two:
+The answer is one JSON object. For a claim that can be cut in two:
 {{"left": a question about a left row, "right": a question about a right row (in the same words where it is the same), \
 "labels": [every label that an answer may have], "pairs": "equal", or a list of the [left label, right label] that go \
 together}}
@@ -118,9 +120,11 @@ def _pairs(pairs: Any, labels: Sequence[str]) -> tuple[tuple[str, str], ...] | N
 def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels | Exception]:
     """The model's plan for a claim as written in a prompt, or the error if that failed."""
     shown = "\n\n".join(f"Some {side.name} rows:\n{fence(_some(side), side.name)}" for side in (left, right))
-    prompt = Prompt((Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}")))
+    prompt = Prompt(
+        (Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}\nAnswer with the JSON object:"))
+    )
     guess = {"left": "Which is it?", "right": "Which is it?", "labels": ["this", "that"], "pairs": "equal"}
-    (completion,) = yield from gather(Batch([prompt], parse_plan, guess=json.dumps(guess)))
+    (completion,) = yield from gather(Batch([prompt], parse_plan, max_tokens=PLAN_TOKENS, guess=json.dumps(guess)))
     if completion.value is None:
         assert completion.error is not None
         return completion.error

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
-from tagframe.lm import Accept, Batch, Completion, Message, Prompt
+from tagframe.lm import Accept, Batch, Completion, Form, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE, parse_json
 from tagframe.operators.cells import DATA_RULE, encode, fence, pack
 from tagframe.operators.instruction import FIELD_RULE
@@ -20,6 +20,7 @@ from tagframe.operators.packing import ask_rows
 from tagframe.operators.row_question import (
     ANSWER_TOKENS,
     EXPLAINED_TOKENS,
+    TRUTH_FORM,
     UNSURE_WHERE,
     WORLD,
     Truth,
@@ -46,20 +47,18 @@ _MANY = (
     "You are given rows of a left and of a right table, each with an id. Find every pair of a left and a right row of "
     f"which the claim is true. {WORLD} {DATA_RULE} {FIELD_RULE}"
 )
-_ONE_FORM = f"Answer with one word, True or False; {UNSURE_WHERE}."
+_ONE_FORM = "Answer with True or False:"
 _ONE_EXPLAINED = (
-    "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True' or 'Answer: False'; where "
-    "neither the rows nor what you know decides it, with 'Answer: Unsure'."
+    "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True', 'Answer: False' or 'Answer: "
+    "Unsure'."
 )
-_MANY_FORM = (
-    'Judge every pair. Answer with one JSON list of all pairs of which the claim is true, such as [["L1", "R2"]], and '
-    "nothing else; with [] where it is true of none."
-)
+_MANY_FORM = 'Answer with one JSON list of all pairs of which the claim is true, such as [["L1", "R2"]], or []:'
 _MANY_EXPLAINED = (
-    "Judge every pair. Answer with one JSON list of all pairs of which the claim is true, each with the reason in one "
-    'short sentence, such as [["L1", "R2", "both praise the songs"]], and nothing else; with [] where it is true of '
-    "none."
+    "Answer with one JSON list of all pairs of which the claim is true, each with the reason in one short sentence, "
+    'such as [["L1", "R2", "both praise the songs"]], or []:'
 )
+_TOKENS_A_PAIR = 16
+_TOKENS_A_REASON = 32
 
 
 _BOTH_WAYS = re.compile(r"\{(.+):left\}(?: and|,| or)(?: the \w+)? \{\1:right\} \w|\{(.+):right\} and \{\2:left\} \w")
@@ -138,11 +137,11 @@ class Judge:
     def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
         """One prompt for each pair; a completion's value is ``(truth, reason)``."""
         form = _ONE_EXPLAINED if self.explained else _ONE_FORM
-        opening: list[Message] = [Message("system", f"{_ONE} {form}\n\nClaim: {self.claim}")]
+        opening: list[Message] = [Message("system", f"{_ONE} Answer {UNSURE_WHERE}.\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
             opening += [Message("user", _shown(left, right)), Message("assistant", _solved(truth, self.explained))]
         prompts = [
-            Prompt((*opening, Message("user", _shown(self.left.lines[left], self.right.lines[right]))))
+            Prompt((*opening, Message("user", f"{_shown(self.left.lines[left], self.right.lines[right])}\n{form}")))
             for left, right in self._one_way(pairs)
         ]
         batch: Batch[Any] = Batch(
@@ -150,6 +149,7 @@ class Judge:
             parse_explained_truth if self.explained else _parse_unexplained,
             max_tokens=EXPLAINED_TOKENS if self.explained else ANSWER_TOKENS,
             guess=f"They say so.\nAnswer: {guess}" if self.explained else guess,
+            form=TRUTH_FORM.explained() if self.explained else TRUTH_FORM,
         )
         return (yield from gather(batch))
 
@@ -261,7 +261,7 @@ class Judge:
     def _block_batch(self, blocks: Sequence[Block], guess: str) -> Batch[dict[tuple[int, int], str | None]]:
         """The prompts of blocks of one shape."""
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
-        opening: list[Message] = [Message("system", f"{_MANY} {form}\n\nClaim: {self.claim}")]
+        opening: list[Message] = [Message("system", f"{_MANY} Judge every pair.\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
             said = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
             opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(said))]
@@ -269,8 +269,24 @@ class Judge:
             _listed([self.left.lines[row] for row in block.left], [self.right.lines[row] for row in block.right])
             for block in blocks
         ]
-        prompts = [Prompt((*opening, Message("user", rows))) for rows in listed]
-        return Batch(prompts, pair_reader(*_shape(blocks[0]), self.explained), guess=guess)
+        prompts = [Prompt((*opening, Message("user", f"{rows}\n{form}"))) for rows in listed]
+        accept = pair_reader(*_shape(blocks[0]), self.explained)
+        tokens = (_TOKENS_A_PAIR + _TOKENS_A_REASON * self.explained) * (1 + len(blocks[0]))
+        return Batch(
+            prompts, accept, max_tokens=tokens, guess=guess, form=_pairs_form(*_shape(blocks[0]), self.explained)
+        )
+
+
+@functools.cache
+def _pairs_form(left: int, right: int, explained: bool) -> Form:
+    """The list of pairs of a block with so many left and right rows."""
+    names = [[f"{letter}{number}" for number in range(1, count + 1)] for letter, count in (("L", left), ("R", right))]
+    parts = [f"({' | '.join(json.dumps(json.dumps(name)) for name in side)})" for side in names]
+    reason = r' ", \"" [^"\\\n]+ "\""' if explained else ""
+    pair = f'"[" {parts[0]} ", " {parts[1]}{reason} "]"'
+    items = {"type": "array", "items": {"type": "string"}}
+    more = f'(", " {pair}){{0,{left * right - 1}}}'
+    return Form({"type": "array", "items": items}, f'"[" ({pair} {more})? "]"')
 
 
 @functools.cache

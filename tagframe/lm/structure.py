@@ -1,0 +1,153 @@
+"""The form of an answer, asked of the server as structured output where it can.
+
+Two ways are known. ``"grammar"``: the fields of llama.cpp (``grammar``, GBNF) and of vLLM (``structured_outputs``),
+which hold the model to the very text that the prompt asks for. ``"json_schema"``: OpenAI's ``response_format``, which
+Ollama maps to ``format``, and litellm to what each provider has, tools too; the JSON is written as the text that the
+prompt asks for, so that answers are parsed and stored alike in every way.
+
+A server that ignores a way shows it by an answer of another form: then the next way is tried, and then none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Structured: TypeAlias = Literal["auto", "off", "json_schema", "grammar"]
+Way: TypeAlias = Literal["grammar", "json_schema", "off"]
+
+FIELDS = (
+    "response_format", "grammar", "json_schema", "structured_outputs", "guided_json", "guided_choice", "guided_regex",
+    "guided_grammar", "format", "regex", "ebnf", "tools", "functions",
+)  # fmt: skip
+"""Fields of a request's body with which a user sets the form of answers; then it is theirs."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "null": (type(None),),
+    "integer": (int,), "number": (int, float),
+}  # fmt: skip
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|\s+|.', re.DOTALL)
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON in one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The form of an answer.
+
+    Attributes:
+        schema: a JSON schema of its value.
+        grammar: the answer's text, as the right side of a rule of GBNF that names no other rule; None if the text is
+            JSON of the schema.
+        write: the text of a value of the schema, as the prompt asks for it.
+        strict: whether the schema keeps to the part that OpenAI enforces.
+        eager: False asks for the form only where an answer is repaired: what is written freely first is better.
+    """
+
+    schema: Mapping[str, Any]
+    grammar: str | None = None
+    write: Callable[[Any], str] = as_json
+    strict: bool = True
+    eager: bool = True
+
+    def fields(self, way: Way, wraps: bool) -> dict[str, Any]:
+        """The fields of a request's body; ``wraps`` puts a value that is no object into one, as hosted models need."""
+        if way == "off":
+            return {}
+        if way == "grammar" and self.grammar is not None:
+            rule = f"root ::= {self.grammar}"
+            return {"grammar": rule, "structured_outputs": {"grammar": rule}}
+        schema = fields_schema({"answer": self.schema}) if self._wrapped(wraps) else self.schema
+        asked = {"name": "answer", "schema": schema, "strict": self.strict}
+        return {"response_format": {"type": "json_schema", "json_schema": asked}}
+
+    def read(self, text: str, way: Way, wraps: bool) -> str | None:
+        """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""
+        if way == "grammar" and self.grammar is not None:
+            return text if re.fullmatch(_regex(self.grammar), text.strip()) else None
+        try:
+            value = json.loads(text)
+            value = value["answer"] if self._wrapped(wraps) else value
+            return self.write(value) if _fits(self.schema, value) else None
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def _wrapped(self, wraps: bool) -> bool:
+        return wraps and self.schema.get("type") != "object"
+
+    def explained(self, before: str = "\n") -> Form:
+        """The form after the model's reason and "Answer:"."""
+        return Form(
+            fields_schema({"reason": {"type": "string"}, "answer": self.schema}),
+            None if self.grammar is None else rf"[^\n]+ {as_json(f'{before}Answer: ')} ({self.grammar})",
+            lambda value: f"{' '.join(value['reason'].split())}{before}Answer: {self.write(value['answer'])}",
+            self.strict,
+        )
+
+    def numbered(self, count: int) -> Form:
+        """So many answers, each in a line after its number."""
+        numbers = range(1, count + 1)
+        lines = " ".join(f'"{"" if number == 1 else chr(92) + "n"}{number}: " ({self.grammar})' for number in numbers)
+        return Form(
+            fields_schema({str(number): self.schema for number in numbers}),
+            None if self.grammar is None else lines,
+            lambda value: "\n".join(f"{number}: {self.write(value[str(number)])}" for number in numbers),
+            self.strict,
+        )
+
+
+def words(values: Mapping[Any, str]) -> Form:
+    """One of a few words, by JSON values: texts, True, False and None."""
+    listed = list(values)
+    texts = [value for value in listed if isinstance(value, str)]
+    if texts:
+        schema: dict[str, Any] = {"type": ["string", "null"] if None in listed else "string", "enum": listed}
+    else:
+        schema = {"type": ["boolean", "null"] if None in listed else "boolean"}
+    return Form(schema, " | ".join(map(as_json, values.values())), values.__getitem__)
+
+
+def fields_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with exactly these fields; definitions of their schemas stand with the object."""
+    own, defined = {}, {}
+    for name, schema in properties.items():
+        own[name] = {key: part for key, part in schema.items() if key != "$defs"}
+        defined.update(schema.get("$defs", {}))
+    whole = {"type": "object", "properties": own, "required": [*own], "additionalProperties": False}
+    return whole | ({"$defs": defined} if defined else {})
+
+
+def _fits(schema: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value is of a schema, as far as is needed to see that the server kept to it."""
+    kinds = schema.get("type")
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if kinds is not None:
+        listed: Iterable[str] = (kinds,) if isinstance(kinds, str) else kinds
+        allowed = {type_ for kind in listed for type_ in _TYPES.get(kind, (object,))}
+        if not any(type(value) is one or one is object for one in allowed):
+            return False
+    if isinstance(value, dict):
+        parts = schema.get("properties", {})
+        return set(schema.get("required", ())) <= value.keys() and all(
+            _fits(parts[name], part) for name, part in value.items() if name in parts
+        )
+    return True
+
+
+def _regex(grammar: str) -> str:
+    """A rule of GBNF as a regular expression."""
+
+    def part(found: re.Match[str]) -> str:
+        text = found[0]
+        if text.startswith('"'):
+            return f"(?:{re.escape(json.loads(text))})"
+        return "" if text.isspace() else text
+
+    return _LITERAL.sub(part, grammar)
