@@ -26,9 +26,9 @@ from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
-from tagframe.keys.containment import integer_run
 from tagframe.keys.database_keys import code_of_keys, database_keys
 from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
+from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import copies_in
 from tagframe.keys.places import places_of
