@@ -100,8 +100,8 @@ def _with_values(candidate: Candidate, held: Overlap, weights: KeyWeights) -> Ca
     ratio = log_ratio(left, right, contained)
     of_values = value_terms(left, right, np.array([candidate.match.score]), contained, covered, ratio)
     names = len(weights.of_names)
-    before = [np.array([term]) for term in candidate.terms[names:]]
+    before = candidate.terms[names:, None]
     gained = weighted_sum(of_values, weights.of_values) - weighted_sum(before, weights.of_values)
-    terms = (*candidate.terms[:names], *(float(term[0]) for term in of_values))
+    terms = np.concatenate([candidate.terms[:names], *of_values])
     logit = candidate.logit + float(gained[0])
     return replace(candidate, contained=held, ratio=float(ratio[0]), terms=terms, logit=logit)

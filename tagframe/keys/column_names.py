@@ -287,9 +287,10 @@ def about(column: str, table: str) -> float:
     return 0.0
 
 
-def stems(word: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def stems(word: str) -> tuple[str, ...]:
     """A noun without each ending that it may have as a plural in German: "adressen" is "adresse"."""
-    return [word, *(word.removesuffix(end) for end in ("n", "en", "e", "er") if word.endswith(end) and len(word) > 5)]
+    return (word, *(word.removesuffix(end) for end in ("n", "en", "e", "er") if word.endswith(end) and len(word) > 5))
 
 
 def _is_compound(word: str, stem: str) -> bool:

@@ -177,9 +177,7 @@ def overlaps(
     return shares(mine, rights), shares(theirs, lefts)
 
 
-def _sums(
-    flags: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _sums(flags: npt.NDArray[np.bool_], counts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The number of flags in each of several runs, of which each has a length and a stop."""
     sums = np.concatenate([[0], np.cumsum(flags)])
     found: npt.NDArray[np.int64] = sums[stops] - sums[stops - counts]
@@ -210,13 +208,15 @@ def _by_accident(hits: Floats, misses: Floats, accident: Floats) -> Floats:
 
 def _log_beta(a: Floats, b: Floats) -> Floats:
     first, second, both = (np.array([*map(math.lgamma, each.tolist())]) for each in (a, b, a + b))
-    return first + second - both
+    logs: Floats = first + second - both
+    return logs
 
 
 def _inside_by_accident(low: Floats, high: Floats) -> Floats:
     """The chance that an unrelated column of integers lies within a run."""
     width = np.where(high >= 0, np.log((np.maximum(high, 0) + 2) / (np.maximum(low, 0) + 1)) / _LOG_RANGE, 0.5)
-    return np.minimum(0.95, np.maximum(1e-3, np.where(low <= 1, 0.5, 0.0) + 0.5 * width))
+    chance: Floats = np.clip(np.where(low <= 1, 0.5, 0.0) + 0.5 * width, 1e-3, 0.95)
+    return chance
 
 
 def _reaches_the_end(values: Floats, end: Floats, low: Floats, high: Floats, ends_there: Floats) -> Floats:
@@ -229,7 +229,8 @@ def _reaches_the_end(values: Floats, end: Floats, low: Floats, high: Floats, end
     reach = np.minimum(size, np.maximum(1, end - np.maximum(low, 0) + 1))
     draws = np.minimum(np.minimum(values, size), _VALUES)
     drawn = np.log(draws / size) + (draws - 1) * np.log(reach / size)
-    return drawn - np.log(np.maximum(ends_there, 0.3 / reach))
+    ratio: Floats = drawn - np.log(np.maximum(ends_there, 0.3 / reach))
+    return ratio
 
 
 def log_ratio(left: Facts, right: Facts, found: Overlaps, ends_there: Floats | float = 0.0) -> Floats:
@@ -268,4 +269,5 @@ def log_ratio(left: Facts, right: Facts, found: Overlaps, ends_there: Floats | f
         alike = np.where(is_run | everyday, math.log(_NUMBERS_ALIKE), math.log(_TEXTS_ALIKE))
         many = np.log(np.maximum(1, np.where(left.distinct > 0, left.distinct, seen)))
         most = np.where(everyday, 1.0, 2.0) * many - alike
-    return np.minimum(np.minimum(MOST, most), np.maximum(-MOST, ratio))
+    bounded: Floats = np.minimum(np.minimum(MOST, most), np.maximum(-MOST, ratio))
+    return bounded

@@ -59,7 +59,8 @@ class Fits:
     def same_words(self, lefts: Positions, rights: Positions) -> _Flags:
         """Whether the names have the same words."""
         every = self._ends["words"].whole
-        return every[lefts] == every[rights]
+        same: _Flags = every[lefts] == every[rights]
+        return same
 
     def of(self, lefts: Positions, rights: Positions) -> tuple[Floats, list[names.NameMatch]]:
         """How surely each left column's name means the right one's table, in [0, 1], and how well the names fit."""

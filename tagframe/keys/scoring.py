@@ -34,7 +34,7 @@ _MOST_COMPANY = 5.0
 """The usual limit of the evidence from other columns' references."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Candidate:
     """A pair of columns under consideration.
 
@@ -44,7 +44,7 @@ class Candidate:
         contained, covered: share of the left's values that the right holds, and the reverse.
         ratio: log likelihood ratio of the values; None without values.
         logit: log odds that the pair is a key.
-        terms: the terms of the log odds, as in :data:`~tagframe.keys.terms.TERMS`.
+        terms: the terms of the log odds, in the order of :data:`~tagframe.keys.terms.TERMS`.
         popular: other columns that reference the right one by name.
         similarity: in meaning, if a function for it was given.
     """
@@ -56,7 +56,7 @@ class Candidate:
     covered: Overlap | None
     ratio: float | None
     logit: float
-    terms: tuple[float, ...]
+    terms: Floats
     popular: int = 0
     similarity: float | None = None
 
@@ -189,7 +189,7 @@ class _Scorer:
             ratio[counted[kept]] = np.minimum(ratio[counted[kept]], 0.0)  # every database counts from 1
         of_values = value_terms(left, right, score[kept], contained, covered, ratio)
         logit = logit[kept] + weighted_sum(of_values, weights.of_values)
-        terms = np.column_stack([*(term[kept] for term in of_names), *of_values]).tolist()
+        terms = np.column_stack([*(term[kept] for term in of_names), *of_values])
         likeness = alike[kept]
         rows = zip(
             lefts,
@@ -212,7 +212,7 @@ class _Scorer:
                 back,
                 None if held is None else of_ratio,
                 odds,
-                tuple(each),
+                each,
                 similarity=None if np.isnan(like) else float(like),
             )
 
@@ -254,7 +254,8 @@ class _Scorer:
         inside = np.minimum(left.high, right.high) - np.maximum(left.low, right.low) + 1
         outside = inside < 0.5 * (left.high - left.low + 1)
         empty = (left.distinct == 0) & (left.key_word == 0) & left.ends_in_day
-        return convinces & ~outside & ~empty
+        alone: npt.NDArray[np.bool_] = convinces & ~outside & ~empty
+        return alone
 
 
 def _differ_in_case(left: Column, right: Column) -> bool:

@@ -109,7 +109,7 @@ def default_weights() -> KeyWeights:
     return KeyWeights(data["terms"], data["surest"])
 
 
-def weighted_sum(terms: Sequence[Floats], weights: Sequence[float]) -> Floats:
+def weighted_sum(terms: Sequence[Floats] | Floats, weights: Sequence[float]) -> Floats:
     """The log odds of the terms, added in their order, so that equal pairs have equal odds."""
     total = np.zeros(len(terms[0]))
     for term, weight in zip(terms, weights, strict=True):
