@@ -21,7 +21,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ _ISO_DATE = re.compile(
     r"(?:[T ]([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6})0*)?)?\s?(Z|[+-][0-9]{2}:?[0-9]{2})?)?\Z"
 )
 _LONGEST_BYTES = 64
+_SHORT = 5
+"""The digests of texts that are shorter than this are remembered."""
 _md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
@@ -122,11 +124,19 @@ def hash_texts(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
     """
     texts = list(texts)
     try:
-        digests = b"".join([_md5(text.encode()).digest()[:8] for text in texts])
+        digests = b"".join(
+            [_short_digest(text) if len(text) < _SHORT else _md5(text.encode()).digest()[:8] for text in texts]
+        )
     except UnicodeEncodeError:
         # Text read with "surrogateescape" may have lone surrogates, which UTF-8 cannot encode.
         digests = b"".join([_md5(text.encode("utf-8", "replace")).digest()[:8] for text in texts])
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
+
+
+@lru_cache(maxsize=65536)
+def _short_digest(text: str) -> bytes:
+    """The digest of a short text: ids from 1 on and codes are in many columns."""
+    return _md5(text.encode()).digest()[:8]
 
 
 def _of_text(value: str) -> Canonical:

@@ -211,7 +211,7 @@ class _HashSet:
 
 def _hashes_as_written(values: Distinct, texts: list[str], hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The hashes of texts as written, beside those of their canonical forms: "a" and "A" are two."""
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) or not any(issubclass(kind, str) for kind in set(map(type, values))):
         return hashes
     other = [index for index, (value, text) in enumerate(zip(values, texts, strict=True))
              if isinstance(value, str) and value != text]  # fmt: skip
@@ -278,7 +278,8 @@ def _is_masked_number(dtype: Any) -> bool:
 
 def shown_text(text: str) -> str:
     """The beginning of a text, without the lone surrogates that no file could hold."""
-    return text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+    text = text[:LONGEST_TEXT]
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _hashable(cell: Any) -> Any:

@@ -7,7 +7,7 @@ joined, and the results are kept until a table changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,9 +26,17 @@ from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
-from tagframe.keys.containment import integer_run
 from tagframe.keys.database_keys import code_of_keys, database_keys
-from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
+from tagframe.keys.inference import (
+    ACCEPTED,
+    LARGE,
+    composites_of,
+    single_and_composite_keys,
+    single_keys,
+    with_composites,
+    with_told,
+)
+from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import copies_in
 from tagframe.keys.places import places_of
@@ -108,22 +116,39 @@ def plan_tables(
     ]  # fmt: skip
     doubtful = {*doubtful} - {anchor, *(without_role(table, by_id) for key in given for table in key.tables)}
     members = [*seen.profiles]
+    around = [corpus.profile(table) for table in bridges]
     left_out: list[str] = []
     apart: list[str] = []
+    hinted: dict[frozenset[str], Mapping[KeyPair, float]] = {}
+
+    def hints_among(inside: Iterable[TableProfile]) -> Mapping[KeyPair, float]:
+        ids = frozenset(table.id for table in inside)
+        if hints is not None and ids not in hinted:
+            hinted[ids] = hints(_likely([key for key in seen.keys if key.tables <= ids]))
+        return hinted.get(ids, {})
+
+    def planned(evidence: Mapping[KeyPair, float]) -> JoinPlan:
+        return plan_joins(
+            members,
+            seen.keys,
+            given=given,
+            anchor=anchor,
+            role_hints=evidence,
+            bridges=around,
+            stack_unions=stack_unions,
+            doubtful=doubtful,
+            min_chance=min_chance,
+            copies=partial(_copies, corpus),
+        )
+
     while True:
         try:
-            plan = plan_joins(
-                members,
-                seen.keys,
-                given=given,
-                anchor=anchor,
-                role_hints=hints(_likely(seen.keys)) if hints is not None else None,
-                bridges=[corpus.profile(table) for table in bridges],
-                stack_unions=stack_unions,
-                doubtful=doubtful,
-                min_chance=min_chance,
-                copies=partial(_copies, corpus),
-            )
+            plan = planned(known := hints_among(seen.profiles))
+            # Which tables are bridges does not depend on hints, but hints choose among the keys to them.
+            added = {source.id for source in plan.sources if source.bridge}
+            more = hints_among([*seen.profiles, *(table for table in around if table.id in added)])
+            if more != known:
+                plan = planned(more)
         except NotConnected as error:
             # The ids of stacks are not those of members, so tables in pieces are never left out here.
             alone = {id for group in error.groups if doubtful.issuperset(group) for id in group}
@@ -195,9 +220,7 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity 
 def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     """The key pairs between tables that are more likely right than wrong by what is not hidden, told keys included."""
     profiles = [corpus.profile(table) for table in tables]
-    alike = _one_schema(profiles)
-    single = single_keys(alike)
-    found = with_told(with_composites(single, composites_of(alike, single)), profiles)
+    found = with_told(with_composites(*single_and_composite_keys(_one_schema(profiles))), profiles)
     return [key for key in found if key.score >= ACCEPTED]
 
 
@@ -269,7 +292,10 @@ def _inferred(
     for database in sorted(databases):
         group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
         if similarity is None:
-            found = database_keys(group, True, facts_of(corpus)).inferred
+            whole = tuple(table for table in corpus.profiles if table.database == database)
+            # Only a part of a large database surrounds the tables, but its keys are those of all its tables.
+            part = database_keys(whole if len(whole) > LARGE else group, True, facts_of(corpus)).inferred
+            found = tuple([key for key in keys if key.tables <= by_id.keys()] for keys in part)
         else:
             found = single_keys(group, similarity=similarity), []
         single += found[0]

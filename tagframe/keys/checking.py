@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+import numpy as np
+
 from tagframe.corpus import Corpus
 from tagframe.corpus.sketching import session_of
 from tagframe.engines.sampled_values import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 from tagframe.keys.candidates import SHARE
-from tagframe.keys.containment import Overlap, log_ratio
+from tagframe.keys.containment import Overlap, Overlaps, log_ratio
+from tagframe.keys.key_columns import Facts
 from tagframe.keys.scoring import Candidate
 from tagframe.keys.terms import KeyWeights, value_terms, weighted_sum
 
@@ -92,10 +95,13 @@ def _is_open(candidate: Candidate) -> bool:
 
 
 def _with_values(candidate: Candidate, held: Overlap, weights: KeyWeights) -> Candidate:
-    left, right = candidate.left, candidate.right
-    ratio = log_ratio(left.profile, right.profile, left.run, right.run, held)
-    of_values = value_terms(left, right, candidate.match, held, candidate.covered, ratio)
+    left, right = Facts.of([candidate.left]), Facts.of([candidate.right])
+    contained, covered = Overlaps.of([held]), Overlaps.of([candidate.covered])
+    ratio = log_ratio(left, right, contained)
+    of_values = value_terms(left, right, np.array([candidate.match.score]), contained, covered, ratio)
     names = len(weights.of_names)
-    gained = weighted_sum(of_values, weights.of_values) - weighted_sum(candidate.terms[names:], weights.of_values)
-    terms = (*candidate.terms[:names], *of_values)
-    return replace(candidate, contained=held, ratio=ratio, terms=terms, logit=candidate.logit + gained)
+    before = candidate.terms[names:, None]
+    gained = weighted_sum(of_values, weights.of_values) - weighted_sum(before, weights.of_values)
+    terms = np.concatenate([candidate.terms[:names], *of_values])
+    logit = candidate.logit + float(gained[0])
+    return replace(candidate, contained=held, ratio=float(ratio[0]), terms=terms, logit=logit)

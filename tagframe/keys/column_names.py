@@ -53,6 +53,8 @@ PLACES = frozenset(
     postcode""".split()
 )
 """A table in which such a column is unique is about these places, whatever its name."""
+CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
+"""Words for days and times."""
 _POST = frozenset({"postal", "post", "zip"})
 _IDENTIFIERS = frozenset(
     """isbn issn ean upc gtin sku ssn vin iban bic swift isin cusip ticker symbol orcid doi pmid iata icao fips iso iso2
@@ -69,6 +71,8 @@ SELF_ROLES = _PERSON_ROLES | frozenset(
     replacement""".split()
 )
 """Words for another row of the same table: ``manager_id`` of employees, ``parent_id`` of categories."""
+IS_A = 0.5
+"""How surely a column that names a kind of person, such as a student, means a table of persons."""
 _PERSONS = frozenset(
     """employee person staff worker user member student player customer client author teacher emp human candidate
     guest patient male female husband wife bride groom father mother man woman""".split()
@@ -272,8 +276,8 @@ def about(column: str, table: str) -> float:
     cut = _cut(entity)
     if cut and _ends(entity[:cut], thing):
         return 0.8
-    if thing[-1] in _ANYONE and len(thing) == 1 and entity[-1] in _PERSONS | _WORKS_AS:
-        return 0.5
+    if is_of_anyone(table) and len(thing) == 1 and entity[-1] in _PERSONS | _WORKS_AS:
+        return IS_A
     if (thing[-1] in _WORKERS and entity[-1] in _WORKS_AS) or (thing[-1] in _CUSTOMERS and entity[-1] in _BUYERS):
         return 0.45
     if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
@@ -283,9 +287,10 @@ def about(column: str, table: str) -> float:
     return 0.0
 
 
-def stems(word: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def stems(word: str) -> tuple[str, ...]:
     """A noun without each ending that it may have as a plural in German: "adressen" is "adresse"."""
-    return [word, *(word.removesuffix(end) for end in ("n", "en", "e", "er") if word.endswith(end) and len(word) > 5)]
+    return (word, *(word.removesuffix(end) for end in ("n", "en", "e", "er") if word.endswith(end) and len(word) > 5))
 
 
 def _is_compound(word: str, stem: str) -> bool:
@@ -293,13 +298,9 @@ def _is_compound(word: str, stem: str) -> bool:
     return len(stem) >= 5 and len(word) - len(stem) >= 3 and word.endswith(stem)
 
 
-def is_a(column: str, table: str) -> bool:
-    """Whether the column names a kind of the persons in the table.
-
-    >>> is_a("student_id", "people"), is_a("team_id", "people"), is_a("student_id", "students")
-    (True, False, False)
-    """
-    return table_entity(table)[-1:] != () and table_entity(table)[-1] in _ANYONE and about(column, table) == 0.5
+def is_of_anyone(table: str) -> bool:
+    """Whether the table holds persons of every kind."""
+    return bool(_ANYONE.intersection(table_entity(table)[-1:]))
 
 
 def is_role(column: str) -> bool:
@@ -376,7 +377,7 @@ def own(column: str, table: str) -> float:
     # The issuer of the number may stand between the thing and the key word.
     issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
     short = bool(name.key_word) and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
-    return max(direct if direct not in (0.9, 0.5, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
+    return max(direct if direct not in (0.9, IS_A, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
 
 
 def _stands_for(short: str, thing: tuple[str, ...]) -> bool:

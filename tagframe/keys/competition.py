@@ -168,6 +168,8 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> list[Candidate]:
         if candidate.right.is_versioned and _points_to(candidate) and _is_whole_of_left(candidate):
             known.add((candidate.left.owner.id, candidate.right.owner.id))
     for group in between.values():
+        if not any(c.right.is_counted or c.right.is_versioned for c in group):
+            continue
         # Rows may be missing on either side: what a row number contains of them is only chance.
         met = max((c.contained.share for c in group if c.contained and c.right.is_counted), default=1.0)
         least = min(_WHOLE, met - _HARDLY)

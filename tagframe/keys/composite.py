@@ -111,19 +111,30 @@ def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[
         mine, theirs = of_table[left], of_table[right]
         shared = [_Shared(mine[words], theirs[words]) for words in theirs if words in mine]
         shared = [pair for pair in shared if _may_take_part(pair)]
+        if named and not _begins_table(shared):
+            continue  # without rows, only the first columns of a table are proposed
+        shared = [pair for pair in shared if _holds_values(pair)]
         if len(shared) > 1:
             yield shared
 
 
 def _may_take_part(pair: _Shared) -> bool:
-    left, right = pair.left.profile, pair.right.profile
+    right = pair.right.profile
     if pair.left.counts_rows or pair.right.counts_rows:
         return False
     is_one = pair.right.unique == 1.0 and not pair.right.is_versioned
-    if is_one or (pair.right.profile.null_share or 0.0) > _MOST_NULLS or right.family in ("real", "boolean", "empty"):
-        return False
-    found = overlap(left.sketch, right.sketch)
+    return not (is_one or (right.null_share or 0.0) > _MOST_NULLS or right.family in ("real", "boolean", "empty"))
+
+
+def _holds_values(pair: _Shared) -> bool:
+    found = overlap(pair.left.profile.sketch, pair.right.profile.sketch)
     return found is None or found.share >= max(SHARE, CONTAINED)
+
+
+def _begins_table(shared: Sequence[_Shared]) -> bool:
+    """Whether the first two columns of the referenced table are among them."""
+    first = {column.name for pair in shared[:1] for column in pair.right.owner.columns[:2]}
+    return len(first) == 2 and first <= {pair.right.profile.name for pair in shared}
 
 
 def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:

@@ -13,11 +13,15 @@ is a likelihood ratio: the probability of the overlap if A references B, over it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tagframe.corpus.profile import ColumnProfile, Sketch
+from tagframe.corpus.profile import Sketch
+from tagframe.keys.key_columns import Facts, Floats
 
 _HIT = 0.985
 """The chance that a value of a referencing column has a target; the others dangle."""
@@ -33,6 +37,8 @@ _SMALL = 100
 """Integers up to this are found in all ids that start at 1, even if these are sparse later on."""
 _LOG_RANGE = math.log(1e9)
 _YEARS = (1800, 2100)
+_AT_ONCE = 1024
+"""So many columns are compared with another one at once."""
 _SHORT = 1.5
 """The mean length of texts of about one letter."""
 _NUMBERS_ALIKE, _TEXTS_ALIKE = 0.3, 0.1
@@ -86,122 +92,182 @@ def overlap(column: Sketch | None, other: Sketch | None) -> Overlap | None:
 
 
 @dataclass(frozen=True)
-class Run:
-    """The integers of a column: where they lie and how densely."""
+class Overlaps:
+    """The overlaps of n pairs of columns, as arrays of shape (n,).
 
-    low: int
-    high: int
-    density: float
+    Attributes:
+        known: whether there is one; the numbers of the others have no meaning.
+        share, seen, error: as those of :class:`Overlap`.
+    """
+
+    known: npt.NDArray[np.bool_]
+    share: Floats
+    seen: Floats
+    error: Floats
+
+    @classmethod
+    def of(cls, found: Sequence[Overlap | None]) -> Overlaps:
+        """Overlaps as arrays; None for those that are not known."""
+        numbers = [(one.share, float(one.seen), one.error) if one else (0.0, 0.0, 0.0) for one in found]
+        share, seen, error = np.array(numbers).reshape(-1, 3).T
+        return cls(np.array([one is not None for one in found], dtype=bool), share, seen, error)
+
+    def at(self, positions: npt.NDArray[Any]) -> Overlaps:
+        """Those of some of the pairs."""
+        return Overlaps(self.known[positions], self.share[positions], self.seen[positions], self.error[positions])
+
+    def listed(self) -> list[Overlap | None]:
+        """Each of them; None for those that are not known."""
+        parts = (self.known.tolist(), self.share.tolist(), self.seen.astype(int).tolist(), self.error.tolist())
+        return [Overlap(*numbers) if known else None for known, *numbers in zip(*parts, strict=True)]
 
 
-def integer_run(column: ColumnProfile) -> Run | None:
-    """The range of a column of integers; None for other columns, or if it is unknown."""
-    if column.family != "integer" or column.minimum is None or column.maximum is None or not column.distinct:
-        return None
-    try:
-        low, high = int(float(column.minimum)), int(float(column.maximum))
-    except ValueError:
-        return None
-    return Run(low, high, min(1.0, column.distinct / max(1, high - low + 1)))
+def overlaps(
+    sketches: Sequence[Sketch | None], lefts: npt.NDArray[np.int64], rights: npt.NDArray[np.int64]
+) -> tuple[Overlaps, Overlaps]:
+    """The overlaps of n pairs of columns in both directions, as :func:`overlap` finds them.
+
+    Args:
+        sketches: of all columns.
+        lefts, rights: shape (n,), positions of the pairs' columns.
+    """
+    none = np.zeros(0, dtype=np.uint64)
+    used = np.unique(np.concatenate([lefts, rights]))
+    read = {at: none if (one := sketches[at]) is None else one.hashes for at in used.tolist()}
+    size, start, end = (np.zeros(len(sketches), dtype=kind) for kind in (np.int64, np.int64, np.uint64))
+    size[used] = [len(hashes) for hashes in read.values()]
+    start[used] = np.cumsum(size[used]) - size[used]
+    every = np.concatenate([*read.values(), none])
+    complete, sampled = (
+        np.array([one is not None and getattr(one, what) for one in sketches]) for what in ("complete", "sampled")
+    )
+    # All values of a sample are in the column, so a sample has no end to compare up to.
+    no_end = np.uint64(np.iinfo(np.uint64).max)
+    end[:] = no_end
+    cut = used[~complete[used] & ~sampled[used] & (size[used] > 0)]
+    end[cut] = every[start[cut] + size[cut] - 1]
+    exact = complete[lefts] & complete[rights]
+    limit = np.where(exact, no_end, np.minimum(end[lefts], end[rights]))
+    hits, mine, theirs = (np.zeros(len(lefts), dtype=np.int64) for _ in range(3))
+    order = np.argsort(rights, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(rights[order])) + 1):
+        for first in range(0, len(group), _AT_ONCE):
+            part = group[first : first + _AT_ONCE]
+            right = read[int(rights[part[0]])]
+            counts, limits = size[lefts[part]], limit[part]
+            stops = np.cumsum(counts)
+            values = every[np.arange(counts.sum()) + np.repeat(start[lefts[part]] - stops + counts, counts)]
+            inside = values <= np.repeat(limits, counts)
+            if len(right):
+                at = np.minimum(np.searchsorted(right, values), len(right) - 1)
+                hits[part] = _sums((right[at] == values) & inside, counts, stops)
+            mine[part] = _sums(inside, counts, stops)
+            theirs[part] = np.searchsorted(right, limits, side="right")
+
+    def shares(seen: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> Overlaps:
+        # A sample does not show which values the column lacks.
+        known = (seen > 0) & ~sampled[other] & has_sketch[other]
+        share = hits / np.maximum(seen, 1)
+        # Laplace's rule keeps the error above 0 if a handful of values all agree.
+        smooth = (hits + 1) / (seen + 2)
+        error = np.where(exact, 0.0, np.sqrt(smooth * (1 - smooth) / np.maximum(seen, 1)))
+        return Overlaps(known, share, seen.astype(np.float64), error)
+
+    has_sketch = np.array([one is not None for one in sketches])
+    return shares(mine, rights), shares(theirs, lefts)
 
 
-def _inside_by_accident(run: Run) -> float:
-    """The chance that an unrelated column of integers lies within ``run``."""
-    width = math.log((run.high + 2) / (max(run.low, 0) + 1)) / _LOG_RANGE if run.high >= 0 else 0.5
-    small = 0.5 if run.low <= 1 else 0.0
-    return min(0.95, max(1e-3, small + 0.5 * width))
+def _sums(flags: npt.NDArray[np.bool_], counts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The number of flags in each of several runs, of which each has a length and a stop."""
+    sums = np.concatenate([[0], np.cumsum(flags)])
+    found: npt.NDArray[np.int64] = sums[stops] - sums[stops - counts]
+    return found
 
 
-def _drawn(hits: float, misses: float) -> float:
+def _drawn(hits: Floats, misses: Floats) -> Floats:
     """The log likelihood of these hits and misses if a column references another.
 
     A mixture: in most columns hardly a value dangles; in some any share does, for example after rows were deleted.
     """
     strict = math.log(1 - _LOOSE) + hits * math.log(_HIT) + misses * math.log(1 - _HIT)
     loose = math.log(_LOOSE * _LOOSE_HITS) + _log_beta(hits + _LOOSE_HITS, misses + 1.0)
-    return max(strict, loose) + math.log1p(math.exp(-abs(strict - loose)))
+    likelier: Floats = np.maximum(strict, loose) + np.log1p(np.exp(-np.abs(strict - loose)))
+    return likelier
 
 
-def _by_accident(hits: float, misses: float, accident: float) -> float:
+def _by_accident(hits: Floats, misses: Floats, accident: Floats) -> Floats:
     """The log likelihood of these hits and misses if it does not: each value matches with the chance ``accident``.
 
     For dense ids the chance is unknown: it depends on how far each table has counted. Any share may match, large ones
     likelier, as with dangling columns.
     """
-    if misses and accident > 0.5:
-        return math.log(_LOOSE_HITS) + _log_beta(hits + _LOOSE_HITS, misses + 1.0)
-    return hits * math.log(accident) + misses * math.log(1 - accident)
+    likely = math.log(_LOOSE_HITS) + _log_beta(hits + _LOOSE_HITS, misses + 1.0)
+    each = hits * np.log(accident) + misses * np.log(1 - accident)
+    return np.where((misses > 0) & (accident > 0.5), likely, each)
 
 
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+def _log_beta(a: Floats, b: Floats) -> Floats:
+    first, second, both = (np.array([*map(math.lgamma, each.tolist())]) for each in (a, b, a + b))
+    logs: Floats = first + second - both
+    return logs
 
 
-def _reaches_the_end(values: int, high: int, run: Run, ends_there: float) -> float:
+def _inside_by_accident(low: Floats, high: Floats) -> Floats:
+    """The chance that an unrelated column of integers lies within a run."""
+    width = np.where(high >= 0, np.log((np.maximum(high, 0) + 2) / (np.maximum(low, 0) + 1)) / _LOG_RANGE, 0.5)
+    chance: Floats = np.clip(np.where(low <= 1, 0.5, 0.0) + 0.5 * width, 1e-3, 0.95)
+    return chance
+
+
+def _reaches_the_end(values: Floats, end: Floats, low: Floats, high: Floats, ends_there: Floats) -> Floats:
     """Log likelihood ratio of a column's largest value, given that it lies within a dense run.
 
     ``values`` draws from a run of n have their maximum at m with density about d/n (m/n)^(d-1). An unrelated column
     ends at m with density about 1/m, or as often as the surrounding columns end there.
     """
-    size = max(1, run.high - max(run.low, 0) + 1)
-    reach = min(size, max(1, high - max(run.low, 0) + 1))
-    draws = min(values, size, _VALUES)
-    drawn = math.log(draws / size) + (draws - 1) * math.log(reach / size)
-    return drawn - math.log(max(ends_there, 0.3 / reach))
+    size = np.maximum(1, high - np.maximum(low, 0) + 1)
+    reach = np.minimum(size, np.maximum(1, end - np.maximum(low, 0) + 1))
+    draws = np.minimum(np.minimum(values, size), _VALUES)
+    drawn = np.log(draws / size) + (draws - 1) * np.log(reach / size)
+    ratio: Floats = drawn - np.log(np.maximum(ends_there, 0.3 / reach))
+    return ratio
 
 
-def log_ratio(
-    column: ColumnProfile,
-    other: ColumnProfile,
-    run: Run | None,
-    target: Run | None,
-    found: Overlap,
-    ends_there: float = 0.0,
-) -> float:
-    """Log likelihood ratio of the overlap: above 0 it is evidence that ``column`` references ``other``.
+def log_ratio(left: Facts, right: Facts, found: Overlaps, ends_there: Floats | float = 0.0) -> Floats:
+    """Log likelihood ratio of n overlaps: above 0 it is evidence that the left column references the right one.
 
     Args:
-        column, other: the referencing and the referenced column.
-        run, target: their integers' ranges.
-        found: the overlap.
-        ends_there: the share of the surrounding columns of integers that end where ``column`` does.
+        left, right: the referencing and the referenced columns.
+        found: the overlaps.
+        ends_there: the share of the surrounding columns of integers that end where the left one does.
 
     Returns:
-        Within ± :data:`MOST`.
+        Shape (n,), within ± :data:`MOST`; of no meaning where an overlap is not known.
     """
-    seen = min(found.seen, _VALUES)
+    seen = np.minimum(found.seen, _VALUES)
     hits, misses = seen * found.share, seen * (1 - found.share)
-    if run is not None and target is not None:
-        accident = min(0.98, max(target.density, 1e-4))
-        if target.low <= 10 and (target.density > 0.1 or run.high <= _SMALL):
-            # Ids that were counted up and partly deleted later are still dense at the small end.
-            accident = 0.95
-        ratio = _drawn(hits, misses) - _by_accident(hits, misses, accident)
-        if target.low <= run.low and run.high <= target.high:
-            ratio -= math.log(_inside_by_accident(target))
-            if accident > 0.5:
-                # A run of high numbers that ends early is not a count: facts often hold the first ids only.
-                least = -4.0 if target.low <= 10 else -1.0
-                ratio += max(least, _reaches_the_end(column.distinct or 1, run.high, target, ends_there))
-    else:
+    with np.errstate(invalid="ignore", divide="ignore"):  # columns without a run of integers have no numbers
+        is_run = ~np.isnan(left.low)
+        runs = is_run & ~np.isnan(right.low)
+        # Ids that were counted up and partly deleted later are still dense at the small end.
+        counted = (right.low <= 10) & ((right.density > 0.1) | (left.high <= _SMALL))
+        by_chance = np.where(counted, 0.95, np.minimum(0.98, np.maximum(right.density, 1e-4)))
         # A short code ("F", "3") matches by accident more easily than a long one.
-        length = _length(column)
-        accident = 0.4 if length <= _SHORT else 0.25 if length <= 3 else 0.1
+        by_length = np.where(left.letters <= _SHORT, 0.4, np.where(left.letters <= 3, 0.25, 0.1))
+        accident = np.where(runs, by_chance, by_length)
         ratio = _drawn(hits, misses) - _by_accident(hits, misses, accident)
-    return float(min(MOST, _most_of(column, run, seen), max(-MOST, ratio)))
-
-
-def _length(column: ColumnProfile) -> float:
-    return float(np.mean([len(sample) for sample in column.samples])) if column.samples else 4.0
-
-
-def _most_of(column: ColumnProfile, run: Run | None, seen: int) -> float:
-    """The strongest evidence of a column's values, however unlikely an accidental match is."""
-    everyday = _is_everyday(run) if run is not None else _length(column) <= _SHORT
-    alike = _NUMBERS_ALIKE if run is not None or everyday else _TEXTS_ALIKE
-    return (1.0 if everyday else 2.0) * math.log(max(1, column.distinct or seen)) - math.log(alike)
-
-
-def _is_everyday(run: Run) -> bool:
-    """Whether the integers are counts, percentages, points or years."""
-    return run.high <= _SMALL or _YEARS[0] <= run.low <= run.high <= _YEARS[1]
+        inside = runs & (right.low <= left.low) & (left.high <= right.high)
+        ratio = np.where(inside, ratio - np.log(_inside_by_accident(right.low, right.high)), ratio)
+        # A run of high numbers that ends early is not a count: facts often hold the first ids only.
+        least = np.where(right.low <= 10, -4.0, -1.0)
+        values = np.where(left.distinct > 0, left.distinct, 1.0)
+        reach = _reaches_the_end(values, left.high, right.low, right.high, np.asarray(ends_there))
+        ratio = np.where(inside & (accident > 0.5), ratio + np.maximum(least, reach), ratio)
+        # The strongest evidence of a column's values, however unlikely an accidental match is.
+        in_years = (_YEARS[0] <= left.low) & (left.low <= left.high) & (left.high <= _YEARS[1])
+        everyday = np.where(is_run, (left.high <= _SMALL) | in_years, left.letters <= _SHORT)
+        alike = np.where(is_run | everyday, math.log(_NUMBERS_ALIKE), math.log(_TEXTS_ALIKE))
+        many = np.log(np.maximum(1, np.where(left.distinct > 0, left.distinct, seen)))
+        most = np.where(everyday, 1.0, 2.0) * many - alike
+    bounded: Floats = np.minimum(np.minimum(MOST, most), np.maximum(-MOST, ratio))
+    return bounded

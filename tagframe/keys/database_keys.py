@@ -14,7 +14,7 @@ from tagframe.corpus.facts import FactStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand
-from tagframe.keys.inference import composites_of, single_keys, with_composites, with_told
+from tagframe.keys.inference import single_and_composite_keys, with_composites, with_told
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.scoring import evidence_share
 
@@ -41,9 +41,7 @@ class DatabaseKeys:
         """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
         kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is None:
-            tables = self._facts.with_hidden(sketches_at_hand(self._tables))
-            single = single_keys(tables)
-            kept = single, composites_of(tables, single)
+            kept = single_and_composite_keys(self._facts.with_hidden(sketches_at_hand(self._tables)))
             plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))
             self._facts.put("keys", self._name, self.state, plain)
         return kept

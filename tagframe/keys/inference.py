@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
@@ -229,6 +230,20 @@ def candidates_of(
     return compete(_joinable(scored, tables), across=across)
 
 
+def single_and_composite_keys(
+    profiles: Sequence[TableProfile], read: Read | None = None, weights: KeyWeights | None = None, **options: Any
+) -> tuple[list[KeyPair], list[KeyPair]]:
+    """What :func:`single_keys` finds with these options, and what :func:`composites_of` finds then."""
+    known = columns_by_database(profiles)
+    single = single_keys(profiles, weights=weights, known=known, **options)
+    return single, composites_of(profiles, single, read, weights, known=known)
+
+
+def columns_by_database(profiles: Iterable[TableProfile]) -> list[list[Column]]:
+    """The columns of the tables of each database."""
+    return [columns_of(group) for group in by_database(sorted(profiles, key=lambda table: table.id))]
+
+
 def single_keys(
     profiles: Sequence[TableProfile],
     *,
@@ -236,23 +251,25 @@ def single_keys(
     similarity: Similarity | None = None,
     weights: KeyWeights | None = None,
     contains: Contains | None = None,
+    known: Sequence[Sequence[Column]] | None = None,
 ) -> list[KeyPair]:
-    """The pairs of single columns that may be keys by the profiles, even faint ones; see :func:`infer_key_pairs`."""
+    """The pairs of single columns that may be keys by the profiles, even faint ones; see :func:`infer_key_pairs`.
+
+    ``known`` is the result of :func:`columns_by_database`, if the caller has it.
+    """
     weights = default_weights() if weights is None else weights
     tables = sorted(profiles, key=lambda table: table.id)
     groups = by_database(tables)
     found: list[Candidate] = []
-    for group in groups:
+    for group, columns in zip(groups, known or columns_by_database(tables), strict=True):
         floor = log_odds(least_score(group), weights.surest)
-        columns = columns_of(group)
         here = candidates_of(group, columns, similarity, floor=floor, weights=weights, contains=contains)
         found += [candidate for candidate in here if candidate.logit >= floor]
     if across_sources and len(groups) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)
-        columns = columns_of(tables)
         between = candidates_of(
-            tables, columns, similarity, floor=floor, weights=weights, contains=contains, across=True
+            tables, columns_of(tables), similarity, floor=floor, weights=weights, contains=contains, across=True
         )
         found += [candidate for candidate in between if candidate.left.key not in parents]
     return [key_pair(candidate, weights.surest) for candidate in found]
@@ -263,6 +280,8 @@ def composites_of(
     single: Sequence[KeyPair],
     read: Read | None = None,
     weights: KeyWeights | None = None,
+    *,
+    known: Sequence[Sequence[Column]] | None = None,
 ) -> list[KeyPair]:
     """The composite keys between tables of one database that no likely single key links.
 
@@ -270,11 +289,12 @@ def composites_of(
         profiles: the tables.
         single: the result of :func:`single_keys` for these and other tables.
         read, weights: as for :func:`infer_key_pairs`.
+        known: as for :func:`single_keys`.
     """
-    likely = 0.5 * (default_weights() if weights is None else weights).surest
-    known = [key for key in single if key.score > likely]
-    tables = sorted(profiles, key=lambda table: table.id)
-    return [key for group in by_database(tables) for key in composite_keys(columns_of(group), known, read)]
+    least = 0.5 * (default_weights() if weights is None else weights).surest
+    likely = [key for key in single if key.score > least]
+    columns = known or columns_by_database(profiles)
+    return [key for each in columns for key in composite_keys(each, likely, read)]
 
 
 def by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
@@ -339,9 +359,9 @@ def infer_key_pairs(
         ids = [table.id for table in tables]
         twice = sorted({name for name in ids if ids.count(name) > 1})
         raise InvalidArgument(f"table ids must differ; more than one table is called {', '.join(map(repr, twice))}")
-    single = single_keys(
-        tables, across_sources=across_sources, similarity=similarity, weights=weights, contains=contains
+    found = single_and_composite_keys(
+        tables, read, weights, across_sources=across_sources, similarity=similarity, contains=contains
     )
-    pairs = with_composites(single, composites_of(tables, single, read, weights))
+    pairs = with_composites(*found)
     least = max(min_score, _FAINTEST)
     return with_told([pair for pair in pairs if pair.score >= least], tables, declared=declared)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
-from tagframe.keys.containment import Run, integer_run
 from tagframe.keys.conventions import Conventions
 
+Floats = npt.NDArray[np.float64]
+
 _UNNAMED = "frame_"
+_LETTERS = 4.0
+"""The length of values that are not known."""
 NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"
 """The way out if no keys are found between frames without names."""
 
@@ -24,6 +32,26 @@ def unnamed(number: int) -> str:
 def is_unnamed(table: str) -> bool:
     """Whether :func:`unnamed` made the name."""
     return table.startswith(_UNNAMED) and table.removeprefix(_UNNAMED).isdecimal()
+
+
+@dataclass(frozen=True)
+class Run:
+    """The integers of a column: where they lie and how densely."""
+
+    low: int
+    high: int
+    density: float
+
+
+def integer_run(column: ColumnProfile) -> Run | None:
+    """The range of a column of integers; None for other columns, or if it is unknown."""
+    if column.family != "integer" or column.minimum is None or column.maximum is None or not column.distinct:
+        return None
+    try:
+        low, high = int(float(column.minimum)), int(float(column.maximum))
+    except ValueError:
+        return None
+    return Run(low, high, min(1.0, column.distinct / max(1, high - low + 1)))
 
 
 @dataclass(frozen=True)
@@ -54,17 +82,17 @@ class Column:
     is_versioned: bool = False
     is_beside_key: bool = False
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, str]:
         """Table id and column name."""
         return (self.owner.id, self.profile.name)
 
-    @property
+    @cached_property
     def is_text_code(self) -> bool:
         """Whether its name is "code", "key" or the like, and it holds letters: such values have a meaning."""
         return self.profile.family == "text" and not self.name.entity and "id" not in self.name.words
 
-    @property
+    @cached_property
     def is_surrogate(self) -> bool:
         """Whether the column only numbers the rows of its own table."""
         if self.is_text_code:
@@ -74,14 +102,14 @@ class Column:
             return False
         return self.unique == 1.0 or (self.unique is None and is_first)
 
-    @property
+    @cached_property
     def counts_rows(self) -> bool:
         """Whether it is a saved index: whole numbers, each once, with a name that saved indexes have."""
         if self.profile.family != "integer" or self.unique != 1.0 or not names.is_saved_index(self.profile.name):
             return False
         return not names.about(self.spelt, self.owner.name)  # a record's own id
 
-    @property
+    @cached_property
     def is_counted(self) -> bool:
         """Whether it holds 0 or 1 to n, each once, like a surrogate key."""
         run = self.run
@@ -93,12 +121,75 @@ class Column:
         """Distinct over non-null values of all versions."""
         return _uniqueness(self.profile) if self.is_versioned else self.unique
 
-    @property
+    @cached_property
     def may_be_target(self) -> bool:
         """Whether the column can be the referenced side of a key."""
         if self.unique is None:
             return bool(self.name.key_word)
         return self.unique > (0.5 if self.name.key_word else 0.95)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of n columns by which pairs are scored, an array of shape (n,) each; nan stands for unknown numbers.
+
+    Attributes:
+        numbers_days: whether a column has one row for each day, month or the like.
+        ends_in_day: whether the last word of its name is one for days or times.
+        of_anyone: whether it is in a table of persons of every kind.
+        low, high, density: of its run of integers.
+        letters: the mean length of its values.
+    """
+
+    table: npt.NDArray[np.int64]
+    database: npt.NDArray[Any]
+    family: npt.NDArray[Any]
+    position: npt.NDArray[np.int64]
+    key_word: Floats
+    own: Floats
+    unique: Floats
+    null_share: Floats
+    has_entity: npt.NDArray[np.bool_]
+    is_surrogate: npt.NDArray[np.bool_]
+    numbers_days: npt.NDArray[np.bool_]
+    ends_in_day: npt.NDArray[np.bool_]
+    of_anyone: npt.NDArray[np.bool_]
+    distinct: Floats
+    low: Floats
+    high: Floats
+    density: Floats
+    letters: Floats
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> Facts:
+        """The facts of columns."""
+        return cls(*map(np.array, zip(*map(_facts_of, columns), strict=True)))
+
+    def at(self, positions: npt.NDArray[Any]) -> Facts:
+        """The facts of some of the columns, also repeated."""
+        return Facts(*(getattr(self, fact.name)[positions] for fact in fields(self)))
+
+
+def _facts_of(column: Column) -> tuple[Any, ...]:
+    profile, name, run = column.profile, column.name, column.run
+    return (
+        column.table,
+        column.owner.database,
+        profile.family,
+        profile.position,
+        name.key_word,
+        column.own,
+        np.nan if column.unique is None else column.unique,
+        profile.null_share or 0.0,
+        bool(name.entity),
+        column.is_surrogate,
+        column.unique == 1.0 and names.CALENDAR.issuperset(name.words),
+        not names.CALENDAR.isdisjoint(name.words[-1:]),
+        names.is_of_anyone(column.owner.name),
+        np.nan if profile.distinct is None else float(profile.distinct),
+        *((np.nan,) * 3 if run is None else (float(run.low), float(run.high), run.density)),
+        float(np.mean([*map(len, profile.samples)])) if profile.samples else _LETTERS,
+    )
 
 
 def _uniqueness(profile: ColumnProfile) -> float | None:

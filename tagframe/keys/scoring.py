@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tagframe.keys import column_names as names
 from tagframe.keys.candidates import SHARE, candidate_pairs
-from tagframe.keys.containment import MOST, Overlap, log_ratio, overlap
-from tagframe.keys.key_columns import Column
+from tagframe.keys.containment import MOST, Overlap, Overlaps, log_ratio, overlaps
+from tagframe.keys.fits import Fits, Positions
+from tagframe.keys.key_columns import Column, Facts, Floats
 from tagframe.keys.mentions import Mentions
-from tagframe.keys.terms import CALENDAR, KeyWeights, default_weights, name_match, name_terms, value_terms, weighted_sum
+from tagframe.keys.terms import KeyWeights, default_weights, name_terms, value_terms, weighted_sum
 
 WEAK = -2.0
 """If pairs with lower log odds are wanted, columns that can hardly be keys are included."""
@@ -26,11 +28,13 @@ UNLINKED = 3.0
 """The gain of a pair that is the only likely one of an unlinked table."""
 _MOST_OF_COUNTED = 6.0
 """The strongest evidence (log likelihood ratio) of values contained in ids that count from 1."""
+_AT_ONCE = 100_000
+"""So many pairs are scored at once, which bounds the memory."""
 _MOST_COMPANY = 5.0
 """The usual limit of the evidence from other columns' references."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Candidate:
     """A pair of columns under consideration.
 
@@ -40,7 +44,7 @@ class Candidate:
         contained, covered: share of the left's values that the right holds, and the reverse.
         ratio: log likelihood ratio of the values; None without values.
         logit: log odds that the pair is a key.
-        terms: the terms of the log odds, as in :data:`~tagframe.keys.terms.TERMS`.
+        terms: the terms of the log odds, in the order of :data:`~tagframe.keys.terms.TERMS`.
         popular: other columns that reference the right one by name.
         similarity: in meaning, if a function for it was given.
     """
@@ -52,7 +56,7 @@ class Candidate:
     covered: Overlap | None
     ratio: float | None
     logit: float
-    terms: tuple[float, ...]
+    terms: Floats
     popular: int = 0
     similarity: float | None = None
 
@@ -95,107 +99,167 @@ def score_all(
         weights: of the terms.
     """
     targets = [position for position, column in enumerate(columns) if floor < WEAK or column.may_be_target]
-    ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
     pairs = candidate_pairs(columns, targets, mentions)
-
-    table_of = np.array([column.table for column in columns], dtype=np.int64)
-
-    def scored(least: float, only: frozenset[int] | None = None) -> Iterator[Candidate]:
-        for position, rights in pairs.items():
-            left = columns[position]
-            if only is not None and left.table not in only:
-                rights = rights[np.isin(table_of[rights], [*only])]
-            if not len(rights):
-                continue
-            meant = mentions.of(left.spelt)[:3]  # at most two of these are the tables of the pair
-            ends_there = (ends[left.run.high] - 1) / ends.total() if left.run else 0.0
-            for right in (columns[other] for other in rights):
-                if (left.owner.database != right.owner.database) != across:
-                    continue
-                elsewhere = max((sure for table, sure in meant if table not in (left.table, right.table)), default=0.0)
-                candidate = _score(
-                    left, right, elsewhere, ends_there, similarity, floor=least, across=across, weights=weights
-                )
-                if candidate is not None:
-                    yield candidate
-
-    found = list(scored(floor))
+    if not pairs:
+        return []
+    scorer = _Scorer(columns, mentions, similarity, across=across, weights=weights)
+    lefts = np.repeat(np.array([*pairs]), [len(rights) for rights in pairs.values()])
+    lefts, rights = scorer.possible(lefts, np.concatenate([*pairs.values()]))
+    found = scorer.scored(lefts, rights, floor)
     if across:
         return found
     # Unlinked tables may gain by competition, so their fainter pairs count.
     linked = {side.table for candidate in found if candidate.logit > 0 for side in (candidate.left, candidate.right)}
-    unlinked = frozenset(column.table for column in columns) - linked
+    unlinked = {column.table for column in columns} - linked
     rest = [candidate for candidate in found if not {candidate.left.table, candidate.right.table} & unlinked]
-    return [*rest, *scored(floor - UNLINKED, unlinked)] if unlinked else found
+    tables = scorer.facts.table
+    again = np.isin(tables[lefts], [*unlinked]) | np.isin(tables[rights], [*unlinked])
+    return [*rest, *scorer.scored(lefts[again], rights[again], floor - UNLINKED)]
 
 
-def _score(
-    left: Column,
-    right: Column,
-    named_elsewhere: float,
-    ends_there: float,
-    similarity: names.Similarity | None,
-    *,
-    floor: float,
-    across: bool,
-    weights: KeyWeights,
-) -> Candidate | None:
-    if left.counts_rows or (right.counts_rows and left.name.words != right.name.words):
-        return None  # a saved index is not a reference, and is referenced only by columns with its name
-    match = name_match(left, right)
-    same_table = left.owner.id == right.owner.id
-    if same_table and not match.score:
-        return None
-    alike = None
-    if similarity is not None and match.score < 0.5 and not same_table:
-        alike = similarity(_described(left), _described(right))
-    of_names = name_terms(left, right, match, alike, named_elsewhere, across=across)
-    logit = weighted_sum(of_names, weights.of_names)
-    counted = right.run is not None and right.run.low <= 10
-    most = weights.most_of_values(_MOST_OF_COUNTED if counted else MOST)
-    if logit + most + _MOST_COMPANY * bool(match.score) < floor:
-        return None
-    contained = _contained(left, right)
-    if (
-        contained is None
-        and left.profile.distinct == 0
-        and not left.name.key_word
-        and {*left.name.words[-1:]} & CALENDAR
-    ):
-        return None  # an empty column for days is none of the calendar's keys
-    if contained is not None and contained.share < SHARE:
-        return None
-    if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):
-        return None
-    ratio = None
-    if contained is not None:
-        ratio = log_ratio(left.profile, right.profile, left.run, right.run, contained, ends_there)
-        if (across and counted) or _differ_in_case(left, right):
-            ratio = min(ratio, 0.0)  # every database counts from 1, and "a" is no "A"
-    covered = overlap(right.profile.sketch, left.profile.sketch)
-    of_values = value_terms(left, right, match, contained, covered, ratio)
-    logit += weighted_sum(of_values, weights.of_values)
-    terms = of_names + of_values
-    return Candidate(left, right, match, contained, covered, ratio, logit, terms, similarity=alike)
+class _Scorer:
+    """The scores of pairs of columns, given by their positions; see :func:`score_all`."""
 
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        mentions: Mentions,
+        similarity: names.Similarity | None,
+        *,
+        across: bool,
+        weights: KeyWeights,
+    ) -> None:
+        self._columns, self._similarity, self._across, self._weights = columns, similarity, across, weights
+        self.facts = Facts.of(columns)
+        self._fits = Fits(columns)
+        self._sketches = [column.profile.sketch for column in columns]
+        ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
+        self._ends = np.array([(ends[c.run.high] - 1) / ends.total() if c.run else 0.0 for c in columns])
+        # At most two of the first three tables that a name means are those of the pair.
+        meant = [[*mentions.of(column.spelt)[:3], (-1, 0.0), (-1, 0.0), (-1, 0.0)][:3] for column in columns]
+        self._meant, self._sure = (np.array([[one[part] for one in each] for each in meant]) for part in (0, 1))
 
-def _contained(left: Column, right: Column) -> Overlap | None:
-    if not right.profile.distinct and right.profile.sketch is not None:
-        return None  # without values there is no overlap to measure
-    found = overlap(left.profile.sketch, right.profile.sketch)
-    if found is not None and not found.error:
+    def possible(self, lefts: Positions, rights: Positions) -> tuple[Positions, Positions]:
+        """The pairs without those of the wrong databases and those with saved indexes.
+
+        A saved index is not a reference, and is referenced only by columns with its name.
+        """
+        index = np.array([column.counts_rows for column in self._columns])
+        database = self.facts.database
+        kept = ((database[lefts] != database[rights]) == self._across) & ~index[lefts]
+        kept &= ~index[rights] | self._fits.same_words(lefts, rights)
+        return lefts[kept], rights[kept]
+
+    def scored(self, lefts: Positions, rights: Positions, floor: float) -> list[Candidate]:
+        """The pairs that may have these log odds at least."""
+        blocks = range(0, len(lefts), _AT_ONCE)
+        return [
+            one for at in blocks for one in self._scored(lefts[at : at + _AT_ONCE], rights[at : at + _AT_ONCE], floor)
+        ]
+
+    def _scored(self, lefts: Positions, rights: Positions, floor: float) -> Iterator[Candidate]:
+        facts, weights, across = self.facts, self._weights, self._across
+        about, matches = self._fits.of(lefts, rights)
+        score = np.array([match.score for match in matches])
+        kept = np.flatnonzero((score > 0) | (facts.table[lefts] != facts.table[rights]))
+        lefts, rights, about, score = lefts[kept], rights[kept], about[kept], score[kept]
+        matches = [matches[at] for at in kept]
+        left, right = facts.at(lefts), facts.at(rights)
+        meant = self._meant[lefts]
+        elsewhere = (meant != left.table[:, None]) & (meant != right.table[:, None])
+        named_elsewhere = np.where(elsewhere, self._sure[lefts], 0.0).max(axis=1, initial=0.0)
+        alike = self._alike(lefts, rights, score)
+        of_names = name_terms(left, right, matches, about, np.nan_to_num(alike), named_elsewhere, across=across)
+        logit = weighted_sum(of_names, weights.of_names)
+        counted = right.low <= 10
+        most = np.where(counted, weights.most_of_values(_MOST_OF_COUNTED), weights.most_of_values(MOST))
+        kept = np.flatnonzero(logit + most + _MOST_COMPANY * (score > 0) >= floor)
+        contained, covered = self._contained(lefts[kept], rights[kept])
+        stays = np.where(contained.known, contained.share >= SHARE, not across)
+        stays &= contained.known | self._convince_alone(lefts[kept], rights[kept], score[kept])
+        kept, contained, covered = kept[stays], contained.at(stays), covered.at(stays)
+        lefts, rights, left, right = lefts[kept], rights[kept], left.at(kept), right.at(kept)
+        ratio = log_ratio(left, right, contained, self._ends[lefts])
+        texts = np.flatnonzero(contained.known & (ratio > 0) & (left.family == "text") & (right.family == "text"))
+        ratio[texts] = [
+            min(ratio[at], 0.0) if _differ_in_case(self._columns[lefts[at]], self._columns[rights[at]]) else ratio[at]
+            for at in texts
+        ]  # "a" is no "A"
+        if across:
+            ratio[counted[kept]] = np.minimum(ratio[counted[kept]], 0.0)  # every database counts from 1
+        of_values = value_terms(left, right, score[kept], contained, covered, ratio)
+        logit = logit[kept] + weighted_sum(of_values, weights.of_values)
+        terms = np.column_stack([*(term[kept] for term in of_names), *of_values])
+        likeness = alike[kept]
+        rows = zip(
+            lefts,
+            rights,
+            kept,
+            contained.listed(),
+            covered.listed(),
+            ratio.tolist(),
+            logit.tolist(),
+            terms,
+            likeness,
+            strict=True,
+        )
+        for one, other, at, held, back, of_ratio, odds, each, like in rows:
+            yield Candidate(
+                self._columns[one],
+                self._columns[other],
+                matches[at],
+                held,
+                back,
+                None if held is None else of_ratio,
+                odds,
+                each,
+                similarity=None if np.isnan(like) else float(like),
+            )
+
+    def _alike(self, lefts: Positions, rights: Positions, score: Floats) -> Floats:
+        """How alike the names are in meaning, where these do not fit; nan if nobody asked."""
+        found = np.full(len(lefts), np.nan)
+        if self._similarity is not None:
+            tables = self.facts.table
+            for at in np.flatnonzero((score < 0.5) & (tables[lefts] != tables[rights])):
+                found[at] = self._similarity(
+                    _described(self._columns[lefts[at]]), _described(self._columns[rights[at]])
+                )
         return found
-    # A run without gaps holds every integer between its ends: no sketch is needed.
-    mine, theirs = left.run, right.run
-    if mine and theirs and theirs.density == 1.0 and theirs.low <= mine.low and mine.high <= theirs.high:
-        return Overlap(1.0, left.profile.distinct or 1, 0.0)
-    return found
+
+    def _contained(self, lefts: Positions, rights: Positions) -> tuple[Overlaps, Overlaps]:
+        """The share of the left columns' values that the right ones hold, and the reverse."""
+        found, covered = overlaps(self._sketches, lefts, rights)
+        left, right = self.facts.at(lefts), self.facts.at(rights)
+        # Without values there is no overlap to measure.
+        empty = ~(right.distinct > 0) & np.array([sketch is not None for sketch in self._sketches])[rights]
+        # A run without gaps holds every integer between its ends: no sketch is needed.
+        whole = (right.density == 1.0) & (right.low <= left.low) & (left.high <= right.high)
+        whole &= ~(found.known & (found.error == 0))
+        seen = np.where(left.distinct > 0, left.distinct, 1.0)
+        parts = (
+            np.where(whole, full, part) for full, part in ((1.0, found.share), (seen, found.seen), (0.0, found.error))
+        )
+        return Overlaps((found.known | whole) & ~empty, *parts), covered
+
+    def _convince_alone(self, lefts: Positions, rights: Positions, score: Floats) -> npt.NDArray[np.bool_]:
+        """Whether names are enough without values: with a key word, or if they are clearly those of a thing.
+
+        They are not if most of the left column's range of integers is outside the right one's, as the ranges alone
+        show, or for an empty column of days, which is none of the calendar's keys.
+        """
+        left, right = self.facts.at(lefts), self.facts.at(rights)
+        generic = np.array([column.name.generic for column in self._columns])[lefts]
+        convinces = (score >= 0.55) & ((left.key_word > 0) | ((score > 0.6) & ~generic))
+        inside = np.minimum(left.high, right.high) - np.maximum(left.low, right.low) + 1
+        outside = inside < 0.5 * (left.high - left.low + 1)
+        empty = (left.distinct == 0) & (left.key_word == 0) & left.ends_in_day
+        alone: npt.NDArray[np.bool_] = convinces & ~outside & ~empty
+        return alone
 
 
 def _differ_in_case(left: Column, right: Column) -> bool:
     """Whether the texts of two columns are equal only if letter case is ignored, as far as samples show it."""
-    if not left.profile.family == right.profile.family == "text":
-        return False
     mine, theirs = ({text for text in column.profile.samples if text} for column in (left, right))
     if mine & theirs or not mine or not theirs:
         return False
@@ -204,20 +268,6 @@ def _differ_in_case(left: Column, right: Column) -> bool:
     return (all(map(str.islower, mine)) and all(map(str.isupper, theirs))) or (
         all(map(str.isupper, mine)) and all(map(str.islower, theirs))
     )
-
-
-def _lies_outside(left: Column, right: Column) -> bool:
-    """Whether most of the left column's range of integers is outside the right one's; the ranges alone show it."""
-    mine, theirs = left.run, right.run
-    if mine is None or theirs is None:
-        return False
-    inside = min(mine.high, theirs.high) - max(mine.low, theirs.low) + 1
-    return inside < 0.5 * (mine.high - mine.low + 1)
-
-
-def _convinces_alone(left: Column, match: names.NameMatch) -> bool:
-    """Whether the names are enough without values: with a key word, or if the name is clearly that of a thing."""
-    return match.score >= 0.55 and (left.name.key_word > 0 or (match.score > 0.6 and not left.name.generic))
 
 
 def _described(column: Column) -> str:

@@ -7,15 +7,16 @@ A pair's log odds are the sum of its terms, each times its weight. The weights a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
-from operator import mul
+
+import numpy as np
 
 from tagframe.keys import column_names as names
-from tagframe.keys.containment import MOST, Overlap
-from tagframe.keys.key_columns import Column, is_unnamed
+from tagframe.keys.containment import MOST, Overlaps
+from tagframe.keys.key_columns import Column, Facts, Floats, is_unnamed
 
 NAME_TERMS = (
     "prior",
@@ -55,7 +56,7 @@ VALUE_TERMS = (
 TERMS = NAME_TERMS + VALUE_TERMS
 """The terms by name, in the order of their numbers."""
 
-CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
+CALENDAR = names.CALENDAR
 """A unique column with one of these words numbers the rows of its table by time."""
 _KEY_OF = 0.8
 """The score of a column that names a table whose key has another name."""
@@ -108,9 +109,12 @@ def default_weights() -> KeyWeights:
     return KeyWeights(data["terms"], data["surest"])
 
 
-def weighted_sum(terms: tuple[float, ...], weights: tuple[float, ...]) -> float:
-    """The log odds of the terms."""
-    return float(sum(map(mul, terms, weights)))
+def weighted_sum(terms: Sequence[Floats] | Floats, weights: Sequence[float]) -> Floats:
+    """The log odds of the terms, added in their order, so that equal pairs have equal odds."""
+    total = np.zeros(len(terms[0]))
+    for term, weight in zip(terms, weights, strict=True):
+        total += term * weight
+    return total
 
 
 def name_match(left: Column, right: Column) -> names.NameMatch:
@@ -122,7 +126,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
         elif left.is_text_code and right.is_text_code:
             match = replace(match, score=_CODE)
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
-    if match.score < score and left.owner.id != right.owner.id and _is_plainly_the_key(right):
+    if match.score < score and left.owner.id != right.owner.id and is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
         if names.about(left.spelt, right.owner.name) >= (1.0 if right.unique is None else 0.75) and not listed:
             shown = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
@@ -145,7 +149,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
     return match
 
 
-def _is_plainly_the_key(column: Column) -> bool:
+def is_plainly_the_key(column: Column) -> bool:
     """Whether a column is its table's key, whatever its name: the first one, unique, with a key word."""
     is_first = column.profile.position == 0 and column.name.key_word == 1.0
     return is_first and (column.unique == 1.0 or (column.unique is None and not column.is_beside_key))
@@ -156,7 +160,7 @@ def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
     return (
         is_unnamed(right.owner.name)
         and not right.name.entity
-        and _is_plainly_the_key(right)
+        and is_plainly_the_key(right)
         and left.name.key_word == 1.0
         and bool(left.name.entity)
         and not left.is_surrogate
@@ -192,79 +196,89 @@ def is_calendar(left: Column, right: Column, match: names.NameMatch) -> bool:
 
 
 def name_terms(
-    left: Column, right: Column, match: names.NameMatch, alike: float | None, named_elsewhere: float, *, across: bool
-) -> tuple[float, ...]:
-    """The terms of names and structure, in the order of :data:`NAME_TERMS`.
+    left: Facts,
+    right: Facts,
+    matches: Sequence[names.NameMatch],
+    about: Floats,
+    alike: Floats,
+    named_elsewhere: Floats,
+    *,
+    across: bool,
+) -> list[Floats]:
+    """The terms of names and structure, in the order of :data:`NAME_TERMS`, for n pairs: each of shape (n,).
 
     Args:
-        left, right: the referencing and the referenced column.
-        match: what their names say.
-        alike: how alike the names are in meaning, in [0, 1].
-        named_elsewhere: how surely the left column's name means a third table, in [0, 1].
+        left, right: the referencing and the referenced columns.
+        matches: what their names say.
+        about: how surely the left columns' names mean the right ones' tables, in [0, 1].
+        alike: how alike the names are in meaning, in [0, 1]; 0 if that is unknown.
+        named_elsewhere: how surely the left columns' names mean a third table, in [0, 1].
         across: whether they are in two databases.
     """
-    calendar = is_calendar(left, right, match)
-    elsewhere = named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name))
-    measure = left.profile.family in ("real", "boolean", "date")
-    unique, profile = right.unique, right.profile
-    is_shared = match.kind == "same" and bool(left.name.entity)
-    is_own_key = right.own >= 0.55 and right.name.key_word > 0
-    return (
-        1.0,
-        max(match.score, 0.5 * alike if alike is not None else 0.0),
-        float(match.score >= 0.95),
-        float(match.kind == "same"),
-        float(match.kind == "role"),
-        float(match.direct),
-        left.name.key_word,
-        float(not left.name.key_word and match.score < FAINT_NAME),
-        named_elsewhere if elsewhere else 0.0,
-        float(measure and not (calendar and left.profile.family == "date")),
-        float(calendar and left.profile.family == "date"),
-        float(left.is_surrogate and not (is_shared or (names.is_a(left.spelt, right.owner.name) and not across))),
-        float(left.owner.id == right.owner.id),
-        float(across),
-        float(left.profile.family != profile.family),
-        float(left.unique == 1.0),
-        float(unique == 1.0),
-        float(unique is not None and 0.95 < unique < 1.0),
-        float(unique is not None and unique <= 0.95),
-        min(1.0, 5 * profile.null_share) if unique is not None and profile.null_share else 0.0,
-        float(is_own_key),
-        float(not is_own_key and right.name.key_word < 1.0 and not right.own),
-        float(profile.position == 0),
-        float(profile.family in ("real", "date", "boolean")),
+    count = len(matches)
+    score = np.fromiter((match.score for match in matches), np.float64, count)
+    direct = np.fromiter((match.direct for match in matches), bool, count)
+    kind = np.array([match.kind for match in matches], dtype=object)
+    is_same = kind == "same"
+    dates = (left.family == "date") & (right.family == "date") & left.ends_in_day & (score == 0)
+    calendar = right.numbers_days & (is_same | dates)
+    elsewhere = named_elsewhere > np.maximum(score, about)
+    unknown, of_day = np.isnan(right.unique), left.family == "date"
+    measure = of_day | (left.family == "real") | (left.family == "boolean")
+    is_a = (about == names.IS_A) & right.of_anyone & (not across)
+    is_own_key = (right.own >= 0.55) & (right.key_word > 0)
+    of_measure = (right.family == "real") | (right.family == "date") | (right.family == "boolean")
+    terms = (
+        np.ones(count),
+        np.maximum(score, 0.5 * alike),
+        score >= 0.95,
+        is_same,
+        kind == "role",
+        direct,
+        left.key_word,
+        (left.key_word == 0) & (score < FAINT_NAME),
+        np.where(elsewhere, named_elsewhere, 0.0),
+        measure & ~(calendar & of_day),
+        calendar & of_day,
+        left.is_surrogate & ~((is_same & left.has_entity) | is_a),
+        left.table == right.table,
+        np.full(count, across),
+        left.family != right.family,
+        left.unique == 1.0,
+        right.unique == 1.0,
+        (right.unique > 0.95) & (right.unique < 1.0),
+        right.unique <= 0.95,
+        np.where(unknown, 0.0, np.minimum(1.0, 5 * right.null_share)),
+        is_own_key,
+        ~is_own_key & (right.key_word < 1.0) & (right.own == 0),
+        right.position == 0,
+        of_measure,
     )
+    return [np.asarray(term, dtype=np.float64) for term in terms]
 
 
 def value_terms(
-    left: Column,
-    right: Column,
-    match: names.NameMatch,
-    contained: Overlap | None,
-    covered: Overlap | None,
-    ratio: float | None,
-) -> tuple[float, ...]:
-    """The terms of values, in the order of :data:`VALUE_TERMS`.
+    left: Facts, right: Facts, score: Floats, contained: Overlaps, covered: Overlaps, ratio: Floats
+) -> list[Floats]:
+    """The terms of values, in the order of :data:`VALUE_TERMS`, for n pairs: each of shape (n,).
 
     Args:
-        left, right: the referencing and the referenced column.
-        match: what their names say.
+        left, right: the referencing and the referenced columns.
+        score: of what their names say.
         contained, covered: share of the left's values that the right holds, and the reverse.
-        ratio: log likelihood ratio of the values; None without values.
+        ratio: log likelihood ratio of the values; it is not used without values.
     """
-    if contained is None or ratio is None:
-        return (0.0,) * (len(VALUE_TERMS) - 1) + (1.0,)
+    known = contained.known
     misses = (1.0 - contained.share) * contained.seen
-    dangling = max(0.0, min(_FEW_DANGLE - contained.share, _MISS * misses))
+    dangling = np.maximum(0.0, np.minimum(_FEW_DANGLE - contained.share, _MISS * misses))
     # Between databases, a name that fits does not make up for values that do not.
-    says_its_key = match.score >= _KEY_OF and right.own >= 0.75 and left.owner.database == right.owner.database
-    return (
+    says_its_key = (score >= _KEY_OF) & (right.own >= 0.75) & (left.database == right.database)
+    terms = (
         ratio,
-        ratio if left.profile.family != "integer" else 0.0,
-        match.score * min(0.0, ratio),
+        np.where(left.family != "integer", ratio, 0.0),
+        score * np.minimum(0.0, ratio),
         dangling,
-        dangling * match.score if says_its_key else 0.0,
-        covered.share if covered is not None else 0.0,
-        0.0,
+        np.where(says_its_key, dangling * score, 0.0),
+        np.where(covered.known, covered.share, 0.0),
     )
+    return [*(np.where(known, term, 0.0) for term in terms), np.where(known, 0.0, 1.0)]

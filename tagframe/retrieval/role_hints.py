@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 
 from tagframe.keys.column_names import KEY_WORDS, singular
@@ -63,6 +63,7 @@ _SAME_ROLE = tuple(
 _ENDINGS = ("ations", "ation", "ings", "ing", "ers", "er", "ors", "or", "ed", "ly", "es", "s", "e")
 
 
+@lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     """A word without its ending, so that "edited" and "editor" are one; light, for matching only.
 
@@ -79,6 +80,7 @@ def _stem(word: str) -> str:
 _ROLE_STEMS = tuple(frozenset(map(_stem, group)) for group in _SAME_ROLE)
 
 
+@lru_cache(maxsize=65536)
 def _meanings(word: str) -> frozenset[str]:
     stem = _stem(word)
     return frozenset({stem}).union(*(group for group in _ROLE_STEMS if stem in group))
@@ -133,31 +135,52 @@ def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
     return found
 
 
-def _spoken(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], things: frozenset[str]) -> set[KeyPair]:
+class _Said:
+    """The words of a question, in the forms in which they are compared with roles."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = frozenset(words)
+        self.plain = {_plain(word) for word in self.words} | {_plain(singular(word)) for word in self.words}
+        self.stems = {_stem(word) for word in self.words}
+        self._forms: dict[str, bool] = {}
+
+    def without(self, words: Set[str]) -> _Said:
+        """The question without some words."""
+        return _Said(self.words - words)
+
+    def has(self, word: str) -> bool:
+        """Whether a word of the question is a form of the word."""
+        if word not in self._forms:
+            stem, plain = _stem(word), _plain(word)
+            self._forms[word] = any(_is_form_of(one, plain) or _stem(one) == stem for one in self.plain)
+        return self._forms[word]
+
+
+def _spoken(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role is named by a word of the question, in any form."""
-    said = {_plain(word) for word in used} | {_plain(singular(word)) for word in used}
     their_stems = {_stem(thing) for thing in things}
 
-    def names(key: KeyPair, word: str) -> bool:
+    def names(word: str) -> bool:
         # "liked" is no role in a table of likes: every question about the table uses the word. A reviewer is one.
         if _stem(word) in their_stems:
-            return word not in things and not word.endswith("ed") and _plain(word) in said
-        return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in said)
+            return word not in things and not word.endswith("ed") and _plain(word) in said.plain
+        return said.has(word)
 
-    spoken = {key for key, role in roles.items() if any(names(key, word) for word in role)}
+    spoken = {key for key, role in roles.items() if any(map(names, role))}
     if not spoken:
         parts = _parts(roles)
-        bare = said | {word.removeprefix("ge") for word in said}
+        bare = said.plain | {word.removeprefix("ge") for word in said.plain}
         spoken = {key for key, found in parts.items() if any(word.startswith(tuple(found)) for word in bare)}
     return spoken
 
 
-def _meant(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], things: frozenset[str]) -> set[KeyPair]:
+def _meant(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role means the same as a word of the question."""
     stems = {_stem(thing) for thing in things}
-    said = {_stem(word) for word in used}
     return {
-        key for key, role in roles.items() if any(_meanings(word) & said for word in role if _stem(word) not in stems)
+        key
+        for key, role in roles.items()
+        if any(_meanings(word) & said.stems for word in role if _stem(word) not in stems)
     }
 
 
@@ -190,15 +213,16 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
     {'g.match.away_team_id': 3.0}
     """
-    used = _used(words)
+    said = _Said(_used(words))
+    plainly = _plainly(said)
     hints: dict[KeyPair, float] = {}
     for things, roles in _groups(keys):
-        hint, found = HINT, _named(roles, used, things)
+        hint, found = HINT, _named(roles, plainly, things)
         if not found:
             hint = LIKELIER
-            found = _spoken(roles, used, things) | _meant(roles, used, things)
+            found = _spoken(roles, said, things) | _meant(roles, said, things)
         if not found and likeness is not None:
-            found = _alike(roles, used - things, likeness)
+            found = _alike(roles, said.words - things, likeness)
         if len(found) < len(roles):
             hints.update(dict.fromkeys(found, hint))
     return hints
@@ -211,8 +235,8 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
     (2, 0)
     """
-    used = _used(words)
-    return {key for things, roles in _groups(keys) for key in _named(roles, used, things)}
+    plainly = _plainly(_Said(_used(words)))
+    return {key for things, roles in _groups(keys) for key in _named(roles, plainly, things)}
 
 
 def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str]) -> bool:
@@ -241,6 +265,13 @@ def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyP
             yield frozenset(word for table in both for word in words_of(table.partition(".")[2])), _roles(group)
 
 
-def _named(roles: Mapping[KeyPair, frozenset[str]], used: set[str], things: frozenset[str]) -> set[KeyPair]:
+def _plainly(said: _Said) -> tuple[_Said, _Said]:
+    """The words of a question that name a role, and those that mean one, whatever else they mean."""
+    return said.without(_PREPOSITIONS), said.without(_EVERYDAY)
+
+
+def _named(
+    roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Said, _Said], things: frozenset[str]
+) -> set[KeyPair]:
     """The keys whose role is named by a word, or by one of the same meaning."""
-    return _spoken(roles, used - _PREPOSITIONS, things) or _meant(roles, used - _EVERYDAY, things)
+    return _spoken(roles, plainly[0], things) or _meant(roles, plainly[1], things)

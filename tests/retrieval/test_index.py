@@ -89,13 +89,13 @@ def test_a_database_is_searched_for_keys_once(monkeypatch):
     frames = {"a.shop": pd.DataFrame({"shop_id": [77, 78, 79]}), "a.sale": sale, "b.sale": sale}
     corpus = tf.open_corpus(frames)
     searched = []
-    real = links_module.single_keys
+    real = links_module.single_and_composite_keys
 
     def counted(tables, **options):
         searched.append(sorted(table.id for table in tables))
         return real(tables, **options)
 
-    monkeypatch.setattr(links_module, "single_keys", counted)
+    monkeypatch.setattr(links_module, "single_and_composite_keys", counted)
     whole = Links(corpus.profiles)
     assert whole.key_columns()
     part = Links(tf.open_corpus(frames).subset(["a.sale", "a.shop"]).profiles)

@@ -58,13 +58,13 @@ def test_a_large_database_has_its_sure_keys_and_what_is_near_its_tables(bank, mo
 
 def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
     searched = []
-    real = database_keys.single_keys
+    real = database_keys.single_and_composite_keys
 
     def counted(tables, **options):
         searched.append(sorted(table.name for table in tables))
         return real(tables, **options)
 
-    monkeypatch.setattr(database_keys, "single_keys", counted)
+    monkeypatch.setattr(database_keys, "single_and_composite_keys", counted)
     for name, shops in (("a", "(1), (2)"), ("b", "(5), (6)")):
         with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
             file.execute("CREATE TABLE shop (shop_id INT)")

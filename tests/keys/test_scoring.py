@@ -1,0 +1,108 @@
+"""Many pairs are scored at once as one pair is."""
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe.joins.infer
+import tagframe.keys.database_keys
+import tagframe.retrieval.links
+from tagframe.corpus import open_corpus
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.joins import plan_tables
+from tagframe.keys import infer_key_pairs
+from tagframe.keys.column_names import about
+from tagframe.keys.containment import overlap, overlaps
+from tagframe.keys.fits import Fits
+from tagframe.keys.key_columns import columns_of
+from tagframe.keys.terms import name_match
+from tagframe.retrieval.links import tables_around
+
+SCHEMA = {
+    "person": "id name birth_date manager_id",
+    "address": "address_id street city person_id",
+    "orders": "id buyer_id seller_person_id ship_address_id order_date isbn",
+    "book": "isbn title author publisher_id",
+    "publishers": "publisher_id publisher_name genre city",
+    "calendar": "date week month",
+    "frame_1": "id essn",
+    "staff": "ssn staff_name dept supervisor_ssn _ 2",
+    "departments": "dept_no name head_of_department street_name",
+}
+
+
+def _tables() -> list[TableProfile]:
+    """Tables of which some columns are unique, some repeat and some are not known."""
+    found = []
+    for name, columns in SCHEMA.items():
+        profiles = [
+            ColumnProfile(
+                column,
+                position,
+                "date" if column.endswith("date") else "text" if position % 2 else "integer",
+                rows=None if position == 2 else 50,
+                nulls=None if position == 2 else 0,
+                distinct=None if position == 2 else 50 - 20 * (position % 3),
+            )
+            for position, column in enumerate(columns.split())
+        ]
+        found.append(TableProfile(f"db.{name}", "db", name, tuple(profiles), 50))
+    return found
+
+
+def test_names_fit_in_many_pairs_as_in_one() -> None:
+    columns = columns_of(_tables())
+    lefts, rights = (part.ravel() for part in np.indices((len(columns), len(columns))))
+    means, matches = Fits(columns).of(lefts, rights)
+    pairs = [(columns[left], columns[right]) for left, right in zip(lefts, rights, strict=True)]
+    assert matches == [name_match(left, right) for left, right in pairs]
+    assert means.tolist() == [about(left.spelt, right.owner.name) for left, right in pairs]
+    assert 0 < sum(match.score > 0 for match in matches) < len(matches)
+
+
+def test_values_overlap_in_many_pairs_as_in_one() -> None:
+    draws = random.Random(3)
+    sketches: list[Sketch | None] = [None]
+    for size in (0, 1, 5, 40, 200):
+        for complete, sampled in ((True, False), (False, False), (False, True)):
+            hashes = sorted(draws.sample(range(1, 300), size))
+            sketches.append(Sketch(np.array(hashes, dtype=np.uint64), complete, sampled))
+    lefts, rights = (part.ravel() for part in np.indices((len(sketches), len(sketches))))
+    forth, back = overlaps(sketches, lefts, rights)
+    assert forth.listed() == [overlap(sketches[one], sketches[other]) for one, other in zip(lefts, rights, strict=True)]
+    assert back.listed() == [overlap(sketches[other], sketches[one]) for one, other in zip(lefts, rights, strict=True)]
+    assert {one is None for one in forth.listed()} == {True, False}
+
+
+@pytest.mark.parametrize("tables", [[], _tables()[:1]])
+def test_few_columns_have_no_keys(tables: list[TableProfile]) -> None:
+    assert infer_key_pairs(tables, min_score=0.9) == []
+
+
+def test_plan_in_a_large_database_takes_the_keys_that_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    things = ["city", "shop", "visit", "guest", "room"]
+    with closing(sqlite3.connect(tmp_path / "trips.sqlite")) as connection:
+        for name, before in zip(things, ["", *things], strict=False):
+            columns = {"id": range(1, 31), **({f"{before}_id": range(1, 31)} if before else {})}
+            pd.DataFrame(columns).to_sql(name, connection, index=False)
+    corpus = open_corpus(tmp_path)
+    monkeypatch.setattr(tagframe.joins.infer, "LARGE", 3)
+    monkeypatch.setattr(tagframe.retrieval.links, "MOST_AROUND", 3)
+    inferred: list[int] = []
+    infer = tagframe.keys.database_keys.single_and_composite_keys
+    monkeypatch.setattr(
+        tagframe.keys.database_keys,
+        "single_and_composite_keys",
+        lambda profiles: inferred.append(len(profiles)) or infer(profiles),
+    )
+    ids = [table for table in corpus.tables["id"] if table.endswith((".city", ".visit"))]
+    plan = plan_tables(corpus, ids, bridges=tables_around(corpus, ids))
+    assert [bridge.rpartition(".")[2] for bridge in plan.bridges] == ["shop"]
+    assert inferred == [len(things)]
