@@ -110,7 +110,7 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
         if facts:
             knowledge_of(corpus).tell_facts(lambda known: known.with_values(facts))
     counts = Counter(value["said"] for value in facts.values())
-    return CheckedKeys(*(counts[word] for word in ANSWERS), tuple(failed.items()))
+    return CheckedKeys(counts["yes"], counts["no"], counts["cannot tell"], tuple(failed.items()))
 
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
