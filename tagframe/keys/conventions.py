@@ -130,7 +130,8 @@ class Conventions:
         called = "".join(name.entity)
         if self._firsts[spelt] < _HABIT or any(thing.startswith(called) for thing in self._called):
             return None
-        if sum(sure >= 0.75 for _, sure in self._mentions.of(spelt)) == 1:
+        means = [at for at, _ in self._mentions.of(spelt)]
+        if len(means) < 2 or any(self._things[at][-1] != name.entity[-1] for at in means):
             return None
         return "_".join(name.words[len(name.entity) :])
 
@@ -158,7 +159,10 @@ class Conventions:
         if meant is not None:
             return self._reference(meant, key)
         if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
-            return "_".join((name.entity[-1], *name.entity[:-1], key))
+            spelt = "_".join((name.entity[-1], *name.entity[:-1], key))
+            return self._in_its_part(position, names.column_name(spelt).entity, key) or spelt
+        if position not in self._keys.get(spelt, ()) and (part := self._in_its_part(position, name.entity, key)):
+            return part
         if position not in self._keys.get(spelt, ()) and (meant := self._beside(position, name.entity)) is not None:
             return self._reference(meant, key)
         if set(name.entity) <= _REDIRECTS:
@@ -210,6 +214,18 @@ class Conventions:
             and not any(at in self._keys.get(other, ()) for other in self._spelt[at].values())
         ]
         return max(found, key=lambda at: (len("".join(self._things[at])), -at)) if found else None
+
+    def _in_its_part(self, position: int, entity: tuple[str, ...], key: str) -> str | None:
+        """The name with the word that begins the names of all tables of a part of the schema: ``group_id`` of
+        ``auth_user_group`` means ``auth_group``."""
+        for start in range(len(entity)):
+            part = self._things[position][:1]
+            if "".join(entity[start:]) in self._called or (start and names.is_short_for(entity[start - 1], part[0])):
+                return None
+            meant = self._only("".join((*part, *entity[start:])), besides=position)
+            if meant is not None:
+                return "_".join((*entity[:start], self._reference(meant, key)))
+        return None
 
     def _beside(self, position: int, entity: tuple[str, ...]) -> int | None:
         """Of several tables that a column may mean equally, the one whose name begins as that of the column's table:

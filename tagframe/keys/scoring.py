@@ -163,7 +163,7 @@ def _score(
         and {*left.name.words[-1:]} & CALENDAR
     ):
         return None  # an empty column for days is none of the calendar's keys
-    if contained is not None and contained.share < SHARE:
+    if contained is not None and (contained.share < SHARE or (counted and _has_codes(left))):
         return None
     if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):
         return None
@@ -204,6 +204,15 @@ def _differ_in_case(left: Column, right: Column) -> bool:
     return (all(map(str.islower, mine)) and all(map(str.isupper, theirs))) or (
         all(map(str.isupper, mine)) and all(map(str.islower, theirs))
     )
+
+
+def _has_codes(column: Column) -> bool:
+    """Whether a column also holds codes such as "00D1", as far as samples show it: no rows are numbered so.
+
+    A single one may be a typing error.
+    """
+    found = [text for text in column.profile.samples if text and text.isalnum()]
+    return sum(not text.isalpha() and not text.isdigit() for text in found) > 1
 
 
 def _lies_outside(left: Column, right: Column) -> bool:
