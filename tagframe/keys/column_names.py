@@ -70,8 +70,8 @@ SELF_ROLES = _PERSON_ROLES | frozenset(
 )
 """Words for another row of the same table: ``manager_id`` of employees, ``parent_id`` of categories."""
 _PERSONS = frozenset(
-    """empleado mitarbeiter employee person staff worker user member student player customer client author teacher emp human candidate
-    guest patient male female husband wife bride groom father mother man woman""".split()
+    """employee person staff worker user member student player customer client author teacher emp human candidate
+    guest patient male female husband wife bride groom father mother man woman empleado mitarbeiter""".split()
 )
 _ANYONE = frozenset({"person", "human", "individual", "party"})
 """Tables with these names hold persons of every kind."""

@@ -1,4 +1,4 @@
-"""``corpus.check_keys``: what a model says of doubtful keys is evidence, kept, asked once, and below a person's word."""
+"""``corpus.check_keys``: what a model says of doubtful keys is kept evidence, asked once, below a person's word."""
 
 from __future__ import annotations
 
