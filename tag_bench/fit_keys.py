@@ -184,7 +184,12 @@ def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> Non
     final = fit(known)
     if weights is not None:
         about = f"Made by tag_bench fit_keys from {', '.join(shown)}."
-        data = {"about": about, "surest": final.surest, "terms": final.terms}
+        data = {
+            "about": about,
+            "surest": final.surest,
+            "model_accuracy": final.model_accuracy,
+            "terms": final.terms,
+        }
         weights.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     report = {
         "data": [*shown],

@@ -303,6 +303,7 @@ def _note(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="With --schema: a JSON file of pairs of table.column.",
 )
+@click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 @click.option(
     "--lake-tables",
@@ -335,6 +336,7 @@ def command(
     own_names: bool,
     schema: Path | None,
     gold_keys: Path | None,
+    check_keys: str | None,
     output: Any,
     lake_tables: int,
     small: int,
@@ -348,7 +350,7 @@ def command(
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
     if schema is not None and gold_keys is not None and data is None:
-        json.dump(schema_alone(schema, gold_keys), output, indent=1)
+        json.dump(schema_alone(schema, gold_keys, check_keys), output, indent=1)
         output.write("\n")
         return
     if data is None:

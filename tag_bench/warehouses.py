@@ -7,6 +7,7 @@ Nothing is declared in the data.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,9 +49,13 @@ def warehouse(folder: Path, *, own_names: bool) -> dict[str, Any]:
     }
 
 
-def schema_alone(schema: Path, keys: Path) -> dict[str, Any]:
-    """Keys of a file of CREATE TABLE statements."""
+def schema_alone(schema: Path, keys: Path, check_keys: str | None = None) -> dict[str, Any]:
+    """Keys of a file of CREATE TABLE statements; with ``check_keys``, that model judges the doubtful ones first."""
     tables = schema_profiles(schema)
+    if check_keys is not None:
+        corpus = open_corpus(schema=schema)
+        print(corpus.check_keys(lm=check_keys), file=sys.stderr)
+        tables = list(corpus.profiles)
     return {
         "dataset": schema.stem,
         "tables": len(tables),

@@ -18,8 +18,8 @@ def frame(self: CorpusKeys) -> pd.DataFrame:
     """All keys of the corpus, best first: a row per key.
 
     Returns:
-        Columns ``key`` ("a.x = b.y"), ``chance`` (in [0, 1]), ``origin`` ("inferred", "declared" or "given") and
-        ``reason``.
+        Columns ``key`` ("a.x = b.y"), ``chance`` (in [0, 1]), ``origin`` ("inferred", "declared", "given", or
+        "model" for an inferred one that ``corpus.check_keys`` asked about) and ``reason``.
 
     >>> import pandas as pd, tagframe as tf
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})

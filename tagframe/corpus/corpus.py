@@ -47,7 +47,7 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import annotate, forget, learn, retrieve_tables, tools
+    from tagframe.accessor.corpus_doors import annotate, check_keys, forget, learn, retrieve_tables, tools
 
 _LISTED = 20
 
@@ -317,6 +317,7 @@ class Corpus(Shown):
 
     if TYPE_CHECKING:
         annotate = annotate
+        check_keys = check_keys
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables

@@ -550,7 +550,7 @@ class CorpusKeys(Shown):
         self._tell(key, False)
 
     def forget(self, key: str | ToldKey) -> None:
-        """Undo :meth:`add` or :meth:`forbid` for these columns; nothing happens if neither was called.
+        """Undo :meth:`add` or :meth:`forbid` for these columns, and drop what a model said of them.
 
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
@@ -559,7 +559,8 @@ class CorpusKeys(Shown):
 
     def _tell(self, key: str | ToldKey, joins: bool | None) -> None:
         fact, value = key_fact(read_key(key, self._profiles), bool(joins))
-        self._store.tell({fact: None if joins is None else value})
+        of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
+        self._store.tell({fact: None if joins is None else value, **of_model})
 
     def __str__(self) -> str:
         known = self._store.known

@@ -148,6 +148,7 @@ class TableProfile:
         description: the user's description, or the comment in the source, or "".
         estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
         place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
+        checked_keys: the pairs of which a model said that they are keys, or that they are none.
     """
 
     id: str
@@ -161,6 +162,7 @@ class TableProfile:
     description: str = ""
     estimated: bool = False
     place: str = ""
+    checked_keys: tuple[ForeignKey, ...] = ()
 
     def __hash__(self) -> int:
         # From the parts that usually differ: corpora of thousands of tables are looked up by their profiles.
@@ -186,7 +188,7 @@ class TableProfile:
             **fields: all others.
         """
         profile = cls.__new__(cls)
-        profile.__dict__.update(fields, forbidden_keys=(), _stored=columns, _shape=shape)
+        profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), _stored=columns, _shape=shape)
         return profile
 
     def of_columns(self, columns: StoredColumns) -> TableProfile:

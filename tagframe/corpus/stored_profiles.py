@@ -311,7 +311,10 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
     """
     if profile.stored is not None:
         return str(profile.stored.digest)
-    told = [[*map(str, vars(key).values())] for key in (*profile.foreign_keys, *profile.forbidden_keys)]
+    told = [
+        [*map(str, vars(key).values())]
+        for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)
+    ]
     facts: list[Any] = [
         profile.database, profile.name, profile.rows, profile.description, profile.primary_key, told
     ]  # fmt: skip

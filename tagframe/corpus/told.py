@@ -78,6 +78,7 @@ class Knowledge:
         ran: pairs of columns that past statements joined.
         annotated: a model's text about a table, or about a table and column; a description takes precedence.
         unjoined: those of the hidden columns that no table joins on.
+        checked: pairs of columns with a model's answer to whether they join ("yes", "no" or "cannot tell"), and why.
     """
 
     keys: tuple[ToldKey, ...] = ()
@@ -89,6 +90,7 @@ class Knowledge:
     ran: tuple[ToldKey, ...] = ()
     annotated: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     unjoined: frozenset[Column] = frozenset()
+    checked: tuple[tuple[ToldKey, str, str], ...] = ()
 
     @property
     def withheld(self) -> frozenset[Column]:
@@ -112,8 +114,13 @@ class Knowledge:
         given, forbidden = _by_table(self.keys, by_id), _by_table(self.forbidden, by_id)
         for table, keys in _by_table(self.ran, by_id).items():
             given[table] = [*(replace(key, ran=True) for key in keys), *given[table]]
+        checked: dict[str, list[ForeignKey]] = defaultdict(list)
+        for key, said, why in self.checked:
+            for table, (plain,) in _by_table([key], by_id).items():
+                checked[table].append(replace(plain, given=False, said=said, why=why))
         touched = {
             *given,
+            *checked,
             *forbidden,
             *self.tables,
             *(of[0] for of in self.annotated),
@@ -139,6 +146,7 @@ class Knowledge:
                 columns=columns,
                 foreign_keys=(*profile.foreign_keys, *given[profile.id]),
                 forbidden_keys=tuple(forbidden[profile.id]),
+                checked_keys=tuple(checked[profile.id]),
                 description=self.tables.get(profile.id) or profile.description or self._by_model(profile.id),
             )
 

@@ -19,9 +19,12 @@ from tagframe.corpus.references import Column
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey, by_table
 
-KINDS = ("key", "table", "column", "hidden", "statement", "annotated")
+KINDS = ("key", "table", "column", "hidden", "statement", "annotated", "checked")
 """Pairs of columns that join or do not; descriptions of a table and of a column; columns hidden from somebody; a
-statement that was run or confirmed; a model's text about a table or a column."""
+statement that was run or confirmed; a model's text about a table or a column; a model's answer to whether a pair of
+columns joins."""
+_OF_PAIRS = ("key", "checked")
+"""The subject of these facts is the pairs of columns."""
 
 EVERYBODY, MODELS = "everybody", "models"
 """The readers from whom a column is hidden."""
@@ -77,6 +80,7 @@ class Told:
             # A table's annotation is the text and the columns that the model saw; a column's is the text.
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
             frozenset(column for column, whom in hidden.items() if whom.endswith(NO_JOINS)),
+            tuple((ToldKey.of(value), value["said"], value["why"]) for kind, _, value in known if kind == "checked"),
         )
 
     @cached_property
@@ -127,6 +131,11 @@ class Told:
             if len(of) == 1 and of[0] in columns and columns[of[0]] & {*value[1]}
         }
         bare |= {("annotated", of): (None, at + 1e-6) for of, (_, at) in by_model.items() if of[0] in saw}
+        bare |= {
+            (kind, of): (None, at + 1e-6)
+            for (kind, of), (value, at) in self.facts.items()
+            if kind == "checked" and value is not None and value["cells"] and not _columns_of(of).isdisjoint(withheld)
+        }
         return Told({**self.facts, **bare}) if bare else self
 
     def translated(self, ids: Mapping[str, Sequence[str]], kinds: Iterable[str] = KINDS) -> Told:
@@ -149,7 +158,7 @@ class Told:
                     for called in _together(of[1:], ids)
                 )
                 continue
-            if kind != "key":
+            if kind not in _OF_PAIRS:
                 facts.update({(kind, (id, *of[1:])): (value, at) for id in ids.get(of[0], ())})
                 continue
             pairs = json.loads(of[0])
@@ -158,7 +167,7 @@ class Told:
                 called = dict(zip(tables, others, strict=True))
                 moved = [[[called[table], column] for table, column in pair] for pair in pairs]
                 ends = value and {end: called[value[end]] for end in ("left_table", "right_table")}
-                facts["key", (json.dumps(sorted(sorted(pair) for pair in moved)),)] = value and {**value, **ends}, at
+                facts[kind, (json.dumps(sorted(sorted(pair) for pair in moved)),)] = value and {**value, **ends}, at
         return Told(facts)
 
     def standing(self) -> Told:
@@ -169,10 +178,9 @@ class Told:
 
     def tables(self) -> set[str]:
         """The ids of all tables with facts."""
-        found = {of[0] for kind, of in self.facts if kind not in ("key", "statement")}
+        found = {of[0] for kind, of in self.facts if kind not in (*_OF_PAIRS, "statement")}
         found.update(*(of[1:] for kind, of in self.facts if kind == "statement"))
-        keys = [json.loads(of[0]) for kind, of in self.facts if kind == "key"]
-        return found | {table for pairs in keys for pair in pairs for table, _ in pair}
+        return found.union(*({table for table, _ in _columns_of(of)} for kind, of in self.facts if kind in _OF_PAIRS))
 
     def to_json(self) -> list[list[Any]]:
         """Plain values that :meth:`from_json` reads."""
@@ -193,8 +201,23 @@ def _together(tables: Sequence[str], ids: Mapping[str, Sequence[str]]) -> list[d
     return [{table: one[database] for table, one in zip(tables, databases, strict=True)} for database in shared]
 
 
+def _columns_of(pairs: tuple[str, ...]) -> set[Column]:
+    """The columns of a fact about pairs of columns."""
+    return {(table, column) for pair in json.loads(pairs[0]) for table, column in pair}
+
+
 def key_fact(key: ToldKey, joins: bool) -> tuple[FactKey, dict[str, Any]]:
     """The fact that the columns of a key join, or that they do not."""
+    subject, sides = _pairs_of(key)
+    return ("key", subject), {**sides, "joins": joins}
+
+
+def checked_fact(key: ToldKey, said: str, why: str, *, cells: bool) -> tuple[FactKey, dict[str, Any]]:
+    """The fact that a model said whether the columns of a key join; ``cells``: it had seen some of theirs."""
+    subject, sides = _pairs_of(key)
+    return ("checked", subject), {**sides, "said": said, "why": why, "cells": cells}
+
+
+def _pairs_of(key: ToldKey) -> tuple[tuple[str, ...], dict[str, Any]]:
     pairs = json.dumps(sorted(sorted(map(list, pair)) for pair in key.sides))
-    sides = {name: list(side) if isinstance(side, tuple) else side for name, side in vars(key).items()}
-    return ("key", (pairs,)), {**sides, "joins": joins}
+    return (pairs,), {name: list(side) if isinstance(side, tuple) else side for name, side in vars(key).items()}

@@ -49,6 +49,8 @@ class ForeignKey:
         other_database: the database of the other table; "" for the same one.
         given: whether the user declared it, or it was learned.
         ran: whether it was learned from statements that were run.
+        said: a model's answer to whether it is a key, "yes" or "no"; "" if it is none of a model's.
+        why: the model's reason.
     """
 
     columns: tuple[str, ...]
@@ -57,6 +59,8 @@ class ForeignKey:
     other_database: str = ""
     given: bool = False
     ran: bool = False
+    said: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)

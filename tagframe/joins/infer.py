@@ -226,6 +226,11 @@ def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[Key
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus that are more likely right than wrong, best first."""
+    return [key for key in possible_keys(corpus) if key.score >= ACCEPTED]
+
+
+def possible_keys(corpus: Corpus) -> list[KeyPair]:
+    """The key pairs within each database and folder of a corpus, faint ones too, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
     by_database: dict[str, list[TableProfile]] = {}
     for profile in tables:
@@ -234,7 +239,7 @@ def corpus_keys(corpus: Corpus) -> list[KeyPair]:
     home = {profile.id: profile.database for profile in tables}
     between = with_told(places_of(tables, facts).keys, tables)
     found += [key for key in between if home[key.left_table] != home[key.right_table]]
-    return sorted((key for key in found if key.score >= ACCEPTED), key=lambda key: (-key.score, key.left, key.right))
+    return sorted(found, key=lambda key: (-key.score, key.left, key.right))
 
 
 def _seen(
@@ -325,7 +330,7 @@ def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], 
     known = [*profiles, *around]
     parts = Components(profile.id for profile in known)
     for key in with_told([key for key in keys if key.score >= ACCEPTED], known):
-        if key.evidence.origin != "inferred" or key.evidence.contained is not None:
+        if not key.evidence.is_guess or key.evidence.contained is not None:
             parts.join(key.left_table, key.right_table)
     return len({parts.root(profile.id) for profile in profiles}) <= 1
 

@@ -64,7 +64,7 @@ _IDENTIFIERS = frozenset(
 """Words for identifiers, wherever the column stands in a table."""
 _PERSON_ROLES = frozenset(
     """manager boss supervisor superior mentor leader head chief spouse partner father mother sibling report
-    referrer""".split()
+    referrer jefe gerente vorgesetzter vorgesetzte leiter leiterin""".split()
 )
 SELF_ROLES = _PERSON_ROLES | frozenset(
     """parent child predecessor successor previous prev next original duplicate master root ancestor replaced
@@ -75,18 +75,19 @@ IS_A = 0.5
 """How surely a column that names a kind of person, such as a student, means a table of persons."""
 _PERSONS = frozenset(
     """employee person staff worker user member student player customer client author teacher emp human candidate
-    guest patient male female husband wife bride groom father mother man woman""".split()
+    guest patient male female husband wife bride groom father mother man woman empleado mitarbeiter""".split()
 )
 _ANYONE = frozenset({"person", "human", "individual", "party"})
 """Tables with these names hold persons of every kind."""
-PEOPLE = _ANYONE | frozenset({"employee", "staff", "worker", "personnel", "user"})
+PEOPLE = _ANYONE | frozenset({"employee", "staff", "worker", "personnel", "user", "empleado", "mitarbeiter"})
 """Last words of the names of tables whose rows do things: somebody in them edited a row."""
-_WORKERS = frozenset({"employee", "staff", "worker", "personnel", "member", "user"})
+_WORKERS = frozenset({"employee", "staff", "worker", "personnel", "member", "user", "empleado", "mitarbeiter"})
 _BUYERS = frozenset("buyer purchaser payer shopper".split())
 _CUSTOMERS = frozenset({"customer", "client"})
 _WORKS_AS = _PERSON_ROLES | frozenset(
     """rep representative agent salesperson salesman seller assistant advisor adviser supporter owner editor creator
-    author sender receiver recipient approver assignee requester reviewer follower followee""".split()
+    author sender receiver recipient approver assignee requester reviewer follower followee
+    vendedor vendedora verkäufer verkaeufer betreuer bearbeiter""".split()
 )
 """Names of workers, members and users by their activity."""
 _TRAILING_ROLES = frozenset(
@@ -501,6 +502,9 @@ def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
         score = (0.9 if alike else 0.6) - (0.0 if name.key_word else 0.2)
         return NameMatch(score, f"{column} refers to another row of the same table", "role")
     if name.key_word and other.entity and len(name.entity) > len(other.entity) and _ends(name.entity, other.entity):
+        return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
+    role = not {*name.entity} <= {*thing} and _ends(name.entity, thing[-1:])  # a commercial partner, of partners
+    if name.key_word == 1.0 and not other.entity and role:
         return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
     return NO_MATCH
 

@@ -26,8 +26,15 @@ _REDIRECTS = frozenset("new old target merged".split())
 _SAME_RECORD = frozenset("meta metadata extension ext extra".split())
 """A table with this word after another one's name has more columns about the other's rows, and their key."""
 _ORDINAL = re.compile(r"(.*\D)_?(\d)\Z")
-_BY = re.compile(r"ed_?by\Z", re.IGNORECASE)
+_BY = re.compile(r"(?:ed_?by(?:_?(?:user_?)?id)?|(?:create|write|update|modify)_?uid)\Z", re.IGNORECASE)
 _VIA = re.compile(r"([a-z]{3,})_?via\Z", re.IGNORECASE)
+_COPIES = frozenset("archive archived backup bak hist history old snapshot".split())
+"""A table with this word after another one's name, and with its columns, has earlier states of its rows."""
+_BEHIND = frozenset(
+    """from to src source dest destination origin target invoice invoicing billing shipping delivery home away sender
+    receiver""".split()
+)
+"""Roles that may stand behind the thing: ``partner_invoice_id``."""
 _Reading = Callable[[int, ColumnProfile, str], str | None]
 """From a table, its column and that one's name so far to a better reading of it."""
 _JOINED = 8
@@ -53,6 +60,9 @@ class Conventions:
             for letter in {word[0] for word in (*thing[:1], *thing[-1:])}:
                 self._by_start[letter].append(position)
         self._persons = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0] in names.PEOPLE]
+        self._persons = self._persons or [
+            at for at, thing in enumerate(self._things) if len(thing) == 2 and thing[1] == "user"
+        ]
         self._short: dict[str, int | None] = {}
         columns = [[column.name for column in table.columns] for table in tables]
         large = [bool(names.common_prefix(each)) for each in columns if len(each) > 2]
@@ -64,11 +74,18 @@ class Conventions:
         ]
         if self._writes_words_together():
             self._spell(self._split)
+        self._firsts = Counter(next(iter(spelt.values()), "") for spelt in self._spelt)
+        self._spell(self._row_number)
         self._keys = self._keys_by_name()
+        self._first: dict[str, list[int]] = defaultdict(list)
+        for position, spelt in enumerate(self._spelt):
+            self._first[next(iter(spelt.values()), "")].append(position)
         self._unmarked = self._leaves_key_words_out()
         self._spell(self._in_full)
         self._spell(self._marked)
         self._own = [self._own_keys(position) for position in range(len(tables))]
+        for position in range(len(tables)):
+            self._refer_to_the_original(position)
 
     def spelt(self, table: int) -> Mapping[str, str]:
         """The name of each column of a table as the schema's habits read it."""
@@ -105,6 +122,19 @@ class Conventions:
                 return "_".join((whole[:cut], whole[cut:], *name.words[len(name.entity) :]))
         return None
 
+    def _row_number(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
+        """``entity_id`` as ``id``, if several tables call the key of their rows so, and it means no table."""
+        name = names.column_name(spelt)
+        if column.position or name.key_word != 1.0 or not name.entity or set(name.entity) & names.GENERIC:
+            return None
+        called = "".join(name.entity)
+        if self._firsts[spelt] < _HABIT or any(thing.startswith(called) for thing in self._called):
+            return None
+        means = [at for at, _ in self._mentions.of(spelt)]
+        if len(means) < 2 or any(self._things[at][-1] != name.entity[-1] for at in means):
+            return None
+        return "_".join(name.words[len(name.entity) :])
+
     def _in_full(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
         """The name with the table that it means in full; None if it is plain."""
         name = names.column_name(spelt)
@@ -125,6 +155,16 @@ class Conventions:
             return f"{spelt}_{self._reference(meant, key)}"
         if not name.key_word:
             return None
+        meant = self._subtype(position, spelt)
+        if meant is not None:
+            return self._reference(meant, key)
+        if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
+            spelt = "_".join((name.entity[-1], *name.entity[:-1], key))
+            return self._in_its_part(position, names.column_name(spelt).entity, key) or spelt
+        if position not in self._keys.get(spelt, ()) and (part := self._in_its_part(position, name.entity, key)):
+            return part
+        if position not in self._keys.get(spelt, ()) and (meant := self._beside(position, name.entity)) is not None:
+            return self._reference(meant, key)
         if set(name.entity) <= _REDIRECTS:
             begins = [
                 at
@@ -140,6 +180,61 @@ class Conventions:
         if meant is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[meant].values()]:
             return None  # its own key is abbreviated, too
         return "_".join((*name.entity[:-1], *self._things[meant], key))
+
+    def _refer_to_the_original(self, position: int) -> None:
+        """Let a table with the earlier states of another one's rows refer to it, and nothing refer to that table."""
+        thing = self._things[position]
+        original = self._only("".join(thing[:-1]), besides=position) if thing[-1:] and thing[-1] in _COPIES else None
+        if original is None:
+            return
+        mine, others = ({column.name.casefold() for column in self._tables[at].columns} for at in (position, original))
+        if len(mine & others) <= 0.8 * len(mine | others):
+            return
+        keys = {spelt for column, spelt in self._spelt[original].items() if self._own[original][column] >= 0.75}
+        for column, spelt in self._spelt[position].items():
+            if spelt in keys:
+                self._own[position][column] = 0.0
+                self._spelt[position][column] = f"archived_{spelt}"
+
+    def _subtype(self, position: int, spelt: str) -> int | None:
+        """The table that begins or ends the name of this one, and shares the key of a third: ``employee_pay_history``
+        refers to an employee, who is a person and has the person's key."""
+        holders = self._keys.get(spelt, ())
+        called = "".join(names.column_name(spelt).entity)
+        holders = [at for at in holders if "".join(self._things[at]) == called] or holders
+        if len(holders) != 1 or holders[0] == position:
+            return None
+        mine = "".join(self._things[position])
+        found = [
+            at
+            for at in self._first.get(spelt, ())
+            if at not in (position, holders[0])
+            and len(thing := "".join(self._things[at])) < len(mine)
+            and (mine.startswith(thing) or mine.endswith(thing))
+            and not any(at in self._keys.get(other, ()) for other in self._spelt[at].values())
+        ]
+        return max(found, key=lambda at: (len("".join(self._things[at])), -at)) if found else None
+
+    def _in_its_part(self, position: int, entity: tuple[str, ...], key: str) -> str | None:
+        """The name with the word that begins the names of all tables of a part of the schema: ``group_id`` of
+        ``auth_user_group`` means ``auth_group``."""
+        for start in range(len(entity)):
+            part = self._things[position][:1]
+            if "".join(entity[start:]) in self._called or (start and names.is_short_for(entity[start - 1], part[0])):
+                return None
+            meant = self._only("".join((*part, *entity[start:])), besides=position)
+            if meant is not None:
+                return "_".join((*entity[:start], self._reference(meant, key)))
+        return None
+
+    def _beside(self, position: int, entity: tuple[str, ...]) -> int | None:
+        """Of several tables that a column may mean equally, the one whose name begins as that of the column's table:
+        ``category_id`` of ``uom_unit`` is a ``uom_category``."""
+        meant = self._mentions.of("_".join((*entity, "id")))
+        tied = [at for at, sure in meant if sure == meant[0][1] and at != position]
+        mine = self._things[position][:1]
+        near = [at for at in tied if self._things[at][:1] == mine and len(self._things[at]) > 1]
+        return near[0] if len(tied) > 1 and len(near) == 1 else None
 
     def _is_called_as_another(self, position: int, spelt: str) -> bool:
         """Whether two tables call their key alike: ``demo_id`` of customers' and of households' demographics."""

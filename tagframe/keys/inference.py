@@ -155,6 +155,30 @@ def _never_run(pair: KeyPair) -> KeyPair:
     return replace(pair, score=pair.score / (2 - pair.score), evidence=replace(pair.evidence, reason=reason))
 
 
+def _checked(pairs: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
+    """The pairs with what a model said of them as evidence."""
+    by_name = {(table.database, table.name.casefold()): table for table in tables}
+    said = {
+        pair: key
+        for table in tables
+        for key in table.checked_keys
+        if key.said in _SIGNS and (sides := _sides(table, key, by_name)) is not None
+        for pair in (KeyPair(*sides), KeyPair(*sides).reversed())
+    }
+    return [_with_answer(pair, said[pair]) if pair in said else pair for pair in pairs] if said else [*pairs]
+
+
+_SIGNS = {"yes": 1, "no": -1}
+
+
+def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
+    weights = default_weights()
+    score = probability(log_odds(pair.score) + _SIGNS[key.said] * weights.of_model)
+    reason = f"{pair.evidence.reason}, a model says {key.said}{f': {key.why}' if key.why else ''}".removeprefix(", ")
+    evidence = replace(pair.evidence, origin="model", reason=reason)
+    return replace(pair, score=max(score, pair.score) if key.said == "yes" else score, evidence=evidence)
+
+
 def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The keys that the user gave and did not forbid later; ``infer_key_pairs`` includes those of its tables."""
     return _allowed(_declared(tables, given=True), tables)
@@ -308,12 +332,13 @@ def by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
 def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
     """Inferred pairs together with the pairs that the user gave and, with ``declared``, those that the sources declare.
 
-    Given and declared pairs score 1. Pairs that the user forbade are left out. If past statements join two tables in
-    another way, the odds of their inferred pairs are halved. Best first.
+    What a model said of a pair is evidence for it or against it. Given and declared pairs score 1. Pairs that the user
+    forbade are left out. If past statements join two tables in another way, the odds of their inferred pairs are
+    halved. Best first.
     """
     told = _declared(tables, given=True)
     ran = {pair.tables for pair in told if pair.evidence is _RAN}
-    found = {pair: _never_run(pair) if pair.tables in ran else pair for pair in pairs}
+    found = {pair: _never_run(pair) if pair.tables in ran else pair for pair in _checked(pairs, tables)}
     for pair in [*(_declared(tables, given=False) if declared else []), *told]:
         known = found.pop(pair, None) or found.pop(pair.reversed(), None)
         if known is not None:
@@ -364,4 +389,4 @@ def infer_key_pairs(
     )
     pairs = with_composites(*found)
     least = max(min_score, _FAINTEST)
-    return with_told([pair for pair in pairs if pair.score >= least], tables, declared=declared)
+    return [pair for pair in with_told(pairs, tables, declared=declared) if pair.score >= least]

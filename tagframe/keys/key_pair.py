@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tagframe.corpus.references import column_id
 from tagframe.display import Shown
 
-Origin = Literal["inferred", "declared", "given", "shared"]
+Origin = Literal["inferred", "declared", "given", "shared", "model"]
 Sign = Literal["=", "<=", ">=", "<", ">"]
 TURNED: dict[Sign, Sign] = {"=": "=", "<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 """The sign with its sides exchanged."""
@@ -20,8 +20,9 @@ class Evidence:
     """The evidence behind a key pair's score. Unknown values are None.
 
     Attributes:
-        origin: "inferred" from data and names, "declared" by the source, "given" by the user, or "shared": both columns
-            reference a column of a third table, and neither needs to be unique.
+        origin: "inferred" from data and names, "declared" by the source, "given" by the user, "shared": both columns
+            reference a column of a third table, and neither needs to be unique; or "model": inferred, and a model was
+            asked (``corpus.check_keys``).
         contained: share of the left column's distinct values that the right one holds, in [0, 1].
         covered: share of the right column's distinct values that the left one holds, in [0, 1].
         error: one standard error of ``contained``; 0 if it was counted over all values.
@@ -47,6 +48,11 @@ class Evidence:
     similarity: float | None = None
     referenced_by: int = 0
     reason: str = ""
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether neither a source nor a person says that it is a key."""
+        return self.origin in ("inferred", "model")
 
 
 @dataclass(frozen=True, repr=False)

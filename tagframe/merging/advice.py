@@ -68,7 +68,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 def say_doubt(plan: JoinPlan) -> None:
     """Warn of steps on low-confidence keys, and of steps whose columns match by their values only."""
-    inferred = [step for step in plan.steps if step.key.evidence.origin == "inferred"]
+    inferred = [step for step in plan.steps if step.key.evidence.is_guess]
     doubtful = [step for step in plan.steps if step.score < DOUBTFUL and step.key.evidence.origin in _BY_EVIDENCE]
     unnamed = [step for step in inferred if step.score >= DOUBTFUL and is_unnamed(step.key)]
     for steps, what in (
@@ -79,7 +79,7 @@ def say_doubt(plan: JoinPlan) -> None:
             warn(f"{what}: {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
-_BY_EVIDENCE = ("inferred", "shared")
+_BY_EVIDENCE = ("inferred", "shared", "model")
 _OTHER_KEYS = 'plan.alternatives lists other joins, on="a.x = b.y" sets your own'
 
 

@@ -90,7 +90,7 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     found = []
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
-        if step.key.evidence.origin != "inferred" or {*step.base_columns} & {*base.hidden}:
+        if not step.key.evidence.is_guess or {*step.base_columns} & {*base.hidden}:
             continue  # a given or declared key is taken as it is, and nothing of a hidden one may be shown
         mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]

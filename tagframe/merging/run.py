@@ -166,7 +166,7 @@ def run_plan(
     elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
         # Losing rows is allowed; a wrong guess of the key is something else.
         counted = zip(plan.steps, report.steps, strict=True)
-        guessed = [one for one in counted if one[0].key.evidence.origin == "inferred" and one[0].score < 1]
+        guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
         advice.say_unmatched([step for step, one in guessed if one.rows_in and one.unmatched_right and not one.matched])
     unprompted = unprompted_names(plan, names)
     if unprompted:

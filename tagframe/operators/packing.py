@@ -368,7 +368,7 @@ class _Packing(Generic[T]):
         self.question = question
         self.lines = list(lines)
         self.system = _system(question)
-        most = room(question.window, self.system)
+        most = room(question.window, self.system, _asked_last(question.in_packs or question))
         self.limit = PACK_BYTES if most is None else min(PACK_BYTES, most)
         self.shown = list(lines) if most is None else [shortened(line, most) for line in lines]
         self.notes = [cut_note(line, shown) for line, shown in zip(lines, self.shown, strict=True)]

@@ -128,3 +128,96 @@ def test_key_words_are_not_added_where_the_schema_writes_them() -> None:
     )
     assert {"album.artist_id → artist.artist_id", "track.album_id → album.album_id"} <= found
     assert "sale.track_id → track.track_id" in found
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected", "unexpected"),
+    [
+        pytest.param(
+            {
+                "LivingThing": ["LivingThingID", "Name"],
+                "Animal": ["LivingThingID", "Legs"],
+                "Herb": ["LivingThingID", "Leaves"],
+                "AnimalFoodHistory": ["LivingThingID", "Day"],
+                "GardenHerb": ["PlotID", "LivingThingID"],
+                "LivingThingPhoto": ["LivingThingID", "File"],
+            },
+            {
+                "Animal.LivingThingID → LivingThing.LivingThingID",
+                "AnimalFoodHistory.LivingThingID → Animal.LivingThingID",
+                "GardenHerb.LivingThingID → Herb.LivingThingID",
+                "LivingThingPhoto.LivingThingID → LivingThing.LivingThingID",
+            },
+            set(),
+            id="subtypes-share-a-key",
+        ),
+        pytest.param(
+            {
+                "Growers": ["GrowerID", "Name", "SellsToGrowerID", "Acre"],
+                "Growers_Archive": ["GrowerID", "Name", "SellsToGrowerID", "Acre"],
+                "Crops": ["CropID", "GrowerID"],
+            },
+            {
+                "Crops.GrowerID → Growers.GrowerID",
+                "Growers.SellsToGrowerID → Growers.GrowerID",
+                "Growers_Archive.GrowerID → Growers.GrowerID",
+            },
+            {"Growers.SellsToGrowerID → Growers_Archive.GrowerID"},
+            id="nothing-refers-to-an-archive",
+        ),
+        pytest.param(
+            {
+                "farm_user": ["id", "login"],
+                "farm_plot": ["id", "name", "create_uid", "write_uid", "sownBy", "owner_grower_id"],
+                "farm_grower": ["id", "name"],
+                "farm_sale": ["id", "grower_invoice_id", "kind_id"],
+                "farm_kind": ["id", "name"],
+                "tool_kind": ["id", "name"],
+            },
+            {
+                "farm_plot.create_uid → farm_user.id",
+                "farm_plot.write_uid → farm_user.id",
+                "farm_plot.owner_grower_id → farm_grower.id",
+                "farm_sale.grower_invoice_id → farm_grower.id",
+                "farm_sale.kind_id → farm_kind.id",
+            },
+            {"farm_sale.kind_id → tool_kind.id"},
+            id="one-name-before-all-tables",
+        ),
+        pytest.param(
+            {
+                "farm_record": ["record_id", "name"],
+                "plot_record": ["record_id", "farm_id"],
+                "seed_record": ["record_id", "plot_id"],
+                "sale": ["record_id", "seed_id"],
+            },
+            set(),
+            {"plot_record.record_id → farm_record.record_id", "sale.record_id → seed_record.record_id"},
+            id="every-table-numbers-its-rows-by-one-name",
+        ),
+        pytest.param(
+            {
+                "apartments": ["apt_id", "floor"],
+                "apartment_extras": ["apt_id", "extra"],
+                "apartment_lets": ["let_id", "apt_id"],
+                "view_state": ["apt_id", "day"],
+            },
+            {"apartment_lets.apt_id → apartments.apt_id", "view_state.apt_id → apartments.apt_id"},
+            set(),
+            id="an-abbreviated-key-that-many-refer-to-is-no-row-number",
+        ),
+        pytest.param(
+            {"Mitarbeiter": ["MitarbeiterNr", "Name", "VorgesetzterNr"], "empleados": ["id_empleado", "id_jefe"]},
+            {
+                "Mitarbeiter.VorgesetzterNr → Mitarbeiter.MitarbeiterNr",
+                "empleados.id_jefe → empleados.id_empleado",
+            },
+            set(),
+            id="superiors-in-german-and-spanish",
+        ),
+    ],
+)
+def test_habits(schema: Schema, expected: set[str], unexpected: set[str]) -> None:
+    found = keys(schema)
+    assert expected <= found
+    assert not unexpected & found
