@@ -23,6 +23,8 @@ from tagframe.quiet import quiet
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The default's name on the model hub."""
+INT8 = "minilm-int8"
+"""The name of the default model in whole numbers."""
 
 _WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
 _DIMENSION, _HEADS, _EPSILON, _TOKENS = 384, 12, 1e-12, 256
@@ -47,16 +49,18 @@ class MiniLM(LocalEmbedder):
     Args:
         folder: where ``model.safetensors`` and ``tokenizer.json`` of the model are; None for the hub's copy.
         sha256: hashes that files of the folder must have, by their names.
+        int8: whether it computes in whole numbers: faster, with other vectors, so that its name is another.
     """
 
-    def __init__(self, folder: Path | None = None, *, sha256: dict[str, str] | None = None) -> None:
-        super().__init__(DEFAULT_MODEL)
-        self._folder = folder
+    def __init__(self, folder: Path | None = None, *, sha256: dict[str, str] | None = None, int8: bool = False) -> None:
+        super().__init__(INT8 if int8 else DEFAULT_MODEL)
+        self._folder, self._int8 = folder, int8
         self._sha256 = sha256 or {}
         _all.add(self)
 
     def __repr__(self) -> str:
-        return f"MiniLM({DEFAULT_MODEL if self._folder is None else str(self._folder)!r})"
+        folder = DEFAULT_MODEL if self._folder is None else str(self._folder)
+        return f"MiniLM({folder!r}{', int8=True' if self._int8 else ''})"
 
     @property
     def dimension(self) -> int:
@@ -88,7 +92,8 @@ class MiniLM(LocalEmbedder):
 
         def mean(batch: list[int]) -> npt.NDArray[np.float32]:
             states, mask = self._states([read[position] for position in batch])
-            return (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            means: npt.NDArray[np.float32] = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            return means
 
         means = np.empty((len(texts), _DIMENSION), dtype=np.float32)
         # A thread for each batch, rather than all threads for one, which would wait for each other at every operation.
@@ -134,7 +139,7 @@ class MiniLM(LocalEmbedder):
             options.add_session_config_entry(
                 "session.model_external_initializers_file_folder_path", str(weights.parent)
             )
-            graph = bert_graph(weights, heads=_HEADS, epsilon=_EPSILON)
+            graph = bert_graph(weights, heads=_HEADS, epsilon=_EPSILON, int8=self._int8)
             return tokenizer, onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except EmbedderNotFound:
             raise
@@ -169,16 +174,19 @@ class MiniLM(LocalEmbedder):
             self._model = None
 
 
-def default_model() -> MiniLM:
+def default_model(*, int8: bool = False) -> MiniLM:
     """The default model: from its package if that is installed, else from the hub, loaded now.
+
+    Args:
+        int8: see :class:`MiniLM`.
 
     Raises:
         EmbedderNotFound: there is neither.
     """
     folder = packaged_folder()
     if folder is not None:
-        return MiniLM(folder, sha256=_PACKAGE_SHA256)
-    embedder = MiniLM()
+        return MiniLM(folder, sha256=_PACKAGE_SHA256, int8=int8)
+    embedder = MiniLM(int8=int8)
     embedder.load()
     return embedder
 
