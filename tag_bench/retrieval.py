@@ -349,7 +349,7 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
 @click.option("--synonyms", is_flag=True, help="Use the data's second wording of its questions.")
 @click.option("--weights", help="For auto, the file of a fit; for greedy, exact and mip, a data set of the papers.")
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
-@click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
+@click.option("--embedder", help="A provider's model, minilm-int8, or a sentence-transformers model.")
 @click.option(
     "--cache",
     "kept_in",

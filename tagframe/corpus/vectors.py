@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from tagframe.progress import shown
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
 
-_CHUNK = 256
-"""The number of documents that are encoded at a time, between two steps of the bar."""
+_CHUNK_LETTERS = 32768
+"""The letters of the documents that are encoded at a time, between two steps of the bar: a second's work or two."""
 
 STORED_EVERY = 5.0
 """Seconds of encoding between two writes of finished vectors to the catalogue."""
@@ -226,7 +226,9 @@ def encoded_in_chunks(
     """
     ordered = sorted(documents, key=len, reverse=True)
     expect(embedder, ordered)
-    chunks = [ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK)]
+    ends = accumulate(len(document) + 1 for document in ordered)
+    parts = groupby(zip(ordered, ends, strict=True), lambda one: one[1] // _CHUNK_LETTERS)
+    chunks = [[document for document, _ in part] for _, part in parts]
     waiting: list[tuple[list[str], npt.NDArray[np.float32]]] = []
     since = time.monotonic()
     for chunk in shown(((len(chunk), chunk) for chunk in chunks), len(ordered), told[0], told[1]):

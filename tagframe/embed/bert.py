@@ -2,14 +2,17 @@
 
 The graph is a few kilobytes and is written here, in the format of ``onnx.proto`` (github.com/onnx/onnx); its weights
 are "external data": the bytes of the safetensors file, where they lie. So neither torch nor the package ``onnx`` is
-needed, nothing is converted, and no second file of 90 MB is kept.
+needed, nothing is converted, and no second file of 90 MB is kept. A graph in int8 holds its matrices itself, rounded
+when the graph is written.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +20,17 @@ import numpy as np
 
 FLOAT, INT64 = 1, 7
 """``TensorProto.DataType``."""
+_KINDS = {np.dtype(name): kind for name, kind in {"f4": FLOAT, "u1": 2, "i1": 3, "i8": INT64}.items()}
 _OPSET, _IR = 20, 9
+_ONNXRUNTIME = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+_LARGEST_WEIGHT, _LARGEST_STATE = 63, 127
+"""In int8. Processors without VNNI add two products in 16 bits, which weights of seven bits do not overflow."""
 _NEVER = -1e9
 """Added to the attention scores of padding tokens."""
 
 
-def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
+def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False) -> bytes:
     """An ``onnx.ModelProto`` whose weights are those of ``weights``, a file in the safetensors format.
 
     Inputs are ``ids`` and ``mask``, both int64 of shape (texts, tokens), the mask 1 where a token is no padding; the
@@ -33,6 +41,8 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
         weights: the graph has its name without its folder; whoever runs the graph gives the folder.
         heads: attention heads.
         epsilon: of the layer norms.
+        int8: whether matrices are multiplied as whole numbers. Each output of a matrix and each token has a scale of
+            its own, so that a text's vector does not depend on the texts beside it.
 
     Raises:
         OSError: the file cannot be read.
@@ -51,7 +61,23 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
         return add("LayerNormalization", tensor, f"{name}.weight", f"{name}.bias", axis=-1, epsilon=epsilon)
 
     def dense(tensor: str, name: str) -> str:
-        return add("Gemm", tensor, f"{name}.weight", f"{name}.bias", transB=1)
+        if not int8:
+            return add("Gemm", tensor, f"{name}.weight", f"{name}.bias", transB=1)
+        states, sizes = rounded(tensor)
+        matrix, scales = graph.in_int8(f"{name}.weight")
+        product = add("MatMulIntegerToFloat", states, matrix, unit, scales, middle, domain=_ONNXRUNTIME)
+        return add("Add", add("Mul", product, sizes), f"{name}.bias")
+
+    unit, middle = constant("unit", np.float32(1)), constant("middle", np.uint8(128))
+    largest, second = constant("largest", np.float32(1 / _LARGEST_STATE)), constant("second", np.array([1]))
+
+    @cache
+    def rounded(tensor: str) -> tuple[str, str]:
+        """Tokens as whole numbers around 128, and the scale of each, shape (tokens, 1)."""
+        sizes = add("Mul", add("ReduceMax", add("Abs", tensor), second, keepdims=1), largest)
+        each = add("Squeeze", sizes, second)
+        middles = add("Expand", middle, add("Shape", each))
+        return add("QuantizeLinear", tensor, each, middles, axis=0), sizes
 
     shape = add("Shape", "ids")
     whole = add("Concat", shape, constant("hidden", np.array([hidden])), axis=0)
@@ -89,20 +115,30 @@ class _Graph:
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
         self._tensors: list[bytes] = []
+        self._read: Callable[[str], np.ndarray[Any, Any]]
 
-    def add(self, operator: str, *inputs: str, output: str = "", **attributes: float | list[int]) -> str:
+    def add(
+        self, operator: str, *inputs: str, output: str = "", domain: str = "", **attributes: float | list[int]
+    ) -> str:
         """Add a ``NodeProto``; gives the name of its output."""
         output = output or f"{operator} {len(self._nodes)}"
         told = [(5, _attribute(name, value)) for name, value in attributes.items()]
-        self._nodes.append(_message(*((1, name) for name in inputs), (2, output), (4, operator), *told))
+        self._nodes.append(_message(*((1, name) for name in inputs), (2, output), (4, operator), *told, (7, domain)))
         return output
 
     def constant(self, name: str, value: np.ndarray[Any, Any] | np.generic) -> str:
         """Add a ``TensorProto`` with its values; gives its name."""
-        kind = FLOAT if value.dtype == np.float32 else INT64
-        little = value.astype(value.dtype.newbyteorder("<")).tobytes()
+        kind, little = _KINDS[value.dtype], value.astype(value.dtype.newbyteorder("<")).tobytes()
         self._tensors.append(_message(*((1, size) for size in value.shape), (2, kind), (8, name), (9, little)))
         return name
+
+    def in_int8(self, name: str) -> tuple[str, str]:
+        """Add an external matrix (outputs, inputs), transposed and rounded, and the scale of each output; gives their
+        names."""
+        matrix = self._read(name)
+        scales = np.abs(matrix).max(axis=1) / np.float32(_LARGEST_WEIGHT)
+        whole = np.round(matrix / scales[:, None]).astype(np.int8).T
+        return self.constant(f"{name} in int8", whole), self.constant(f"{name} scales", scales)
 
     def external(self, file: Path) -> dict[str, list[int]]:
         """Add the tensors of a safetensors file, by their offsets in it; gives their shapes by name."""
@@ -119,6 +155,13 @@ class _Graph:
             sizes = [(1, size) for size in tensor["shape"]]
             self._tensors.append(_message(*sizes, (2, FLOAT), (8, name), *entries, (14, 1)))
             shapes[name] = tensor["shape"]
+
+        def read(name: str) -> np.ndarray[Any, Any]:
+            offset = 8 + length + header[name]["data_offsets"][0]
+            values = np.fromfile(file, "<f4", count=math.prod(shapes[name]), offset=offset)
+            return values.reshape(shapes[name]).astype(np.float32, copy=False)
+
+        self._read = read
         return shapes
 
     def model(self, inputs: Sequence[str], output: str, hidden: int) -> bytes:
@@ -130,7 +173,8 @@ class _Graph:
             *((11, _value(name, INT64, ["texts", "tokens"])) for name in inputs),
             (12, _value(output, FLOAT, ["texts", "tokens", hidden])),
         )
-        return _message((1, _IR), (2, "tagframe"), (7, graph), (8, _message((1, ""), (2, _OPSET))))
+        used = [(8, _message((1, domain), (2, version))) for domain, version in (("", _OPSET), (_ONNXRUNTIME, 1))]
+        return _message((1, _IR), (2, "tagframe"), (7, graph), *used)
 
 
 def _attribute(name: str, value: float | list[int]) -> bytes:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tagframe import plugins
 from tagframe.config import Settings, current
 from tagframe.embed.local import distinct_of
-from tagframe.embed.minilm import DEFAULT_MODEL, default_model
+from tagframe.embed.minilm import DEFAULT_MODEL, INT8, default_model
 from tagframe.embed.protocol import ANONYMOUS, Embedder, Kind, kind_if_taken, unit
 from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder, encode_of
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument, warn
@@ -105,13 +105,15 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
             )
         connection = _connection(str(wanted), settings)
     key = (str(wanted), *connection)
-    if key not in _by_model and not Path(wanted).expanduser().is_dir():
+    if key not in _by_model and wanted != INT8 and not Path(wanted).expanduser().is_dir():
         brought = plugins.load("embedders", str(wanted), lambda make: _of_object(make()))
         if brought is not None:
             return _by_model.setdefault(key, brought)
     with _lock:
         if key not in _by_model:
-            if of_provider:
+            if wanted == INT8:
+                _by_model[key] = default_model(int8=True)
+            elif of_provider:
                 api_base, api_key = connection
                 _by_model[key] = EmbeddingModel(str(wanted), api_base=api_base, api_key=api_key)
             else:

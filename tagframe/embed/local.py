@@ -1,4 +1,4 @@
-"""What local encoders share: each text is encoded once, in batches by length; a question's words get vectors, too."""
+"""What local encoders share: each text is encoded once; a question's words get vectors, too."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from tagframe.embed.protocol import Kind, TextVectors, check_kind, unit
 from tagframe.errors import InvalidArgument
 from tagframe.progress import waiting
 
-# Short texts beside long ones are padded to their length, and a batch of few letters keeps no processor busy: texts are
-# sorted by length and taken together up to so many letters, and so many texts.
-BATCH_LETTERS, _LARGEST_BATCH = 2048, 128
 REMEMBERED = 256
 _FEW = 16
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -32,10 +29,7 @@ class LocalEmbedder(ABC):
 
     Attributes:
         name: see :class:`~tagframe.embed.Embedder`.
-        batch_letters: how many letters are encoded at once.
     """
-
-    batch_letters = BATCH_LETTERS
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -64,8 +58,8 @@ class LocalEmbedder(ABC):
         """The model."""
 
     @abstractmethod
-    def _forward(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
-        """The vectors of a batch, of length 1."""
+    def _encoded(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
+        """The vectors of readable texts, of length 1; the model is loaded."""
 
     @abstractmethod
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
@@ -94,7 +88,8 @@ class LocalEmbedder(ABC):
             vectors = {text: known[kind, text] for text in distinct if (kind, text) in known}
             missing = [text for text in distinct if text not in vectors]
             if missing:
-                vectors.update(zip(missing, self._encoded(missing, kind), strict=True))
+                self.load()
+                vectors.update(zip(missing, self._encoded(list(map(readable, missing)), kind), strict=True))
             if len(distinct) <= _FEW:
                 self._remember({(kind, text): vectors[text] for text in distinct})
         return np.stack([vectors[text] for text in texts])
@@ -122,16 +117,6 @@ class LocalEmbedder(ABC):
             if inside:  # none: beyond the longest text that the model reads
                 words[row] = states[inside].astype(np.float64).mean(axis=0)
         return TextVectors(unit(whole[None, :].astype(np.float64))[0], unit(words))
-
-    def _encoded(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
-        self.load()
-        order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        while order:
-            size = max(1, min(_LARGEST_BATCH, self.batch_letters // max(len(texts[order[0]]), 1)))
-            batch, order = order[:size], order[size:]
-            vectors[batch] = self._forward([readable(texts[position]) for position in batch], kind)
-        return vectors
 
     def _remember(self, vectors: dict[tuple[str, str], npt.NDArray[np.float32]]) -> None:
         for key, vector in vectors.items():

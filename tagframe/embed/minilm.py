@@ -8,6 +8,7 @@ import importlib.util
 import os
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from tagframe.quiet import quiet
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The default's name on the model hub."""
+INT8 = "minilm-int8"
+"""The name of the default model in whole numbers."""
 
 _WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
 _DIMENSION, _HEADS, _EPSILON, _TOKENS = 384, 12, 1e-12, 256
@@ -33,8 +36,9 @@ _PACKAGE_SHA256 = {
     _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
+_BATCH_TOKENS = 512
+"""The tokens of a batch: a matrix of fewer rows, or one that leaves the processor's cache, is slower a token."""
 _MOST_THREADS = 8
-"""More threads do not help a batch of some 500 tokens."""
 
 _all: weakref.WeakSet[MiniLM] = weakref.WeakSet()
 
@@ -45,16 +49,18 @@ class MiniLM(LocalEmbedder):
     Args:
         folder: where ``model.safetensors`` and ``tokenizer.json`` of the model are; None for the hub's copy.
         sha256: hashes that files of the folder must have, by their names.
+        int8: whether it computes in whole numbers: faster, with other vectors, so that its name is another.
     """
 
-    def __init__(self, folder: Path | None = None, *, sha256: dict[str, str] | None = None) -> None:
-        super().__init__(DEFAULT_MODEL)
-        self._folder = folder
+    def __init__(self, folder: Path | None = None, *, sha256: dict[str, str] | None = None, int8: bool = False) -> None:
+        super().__init__(INT8 if int8 else DEFAULT_MODEL)
+        self._folder, self._int8 = folder, int8
         self._sha256 = sha256 or {}
         _all.add(self)
 
     def __repr__(self) -> str:
-        return f"MiniLM({DEFAULT_MODEL if self._folder is None else str(self._folder)!r})"
+        folder = DEFAULT_MODEL if self._folder is None else str(self._folder)
+        return f"MiniLM({folder!r}{', int8=True' if self._int8 else ''})"
 
     @property
     def dimension(self) -> int:
@@ -72,30 +78,48 @@ class MiniLM(LocalEmbedder):
         ranks: dict[str, int] = tokenizer.get_vocab()
         return sorted(ranks, key=ranks.__getitem__)
 
-    def _forward(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:  # it reads both kinds alike
-        states, mask, _ = self._states(texts)
-        means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+    def _encoded(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:  # it reads both kinds alike
+        tokenizer, _ = self._model
+        # One by one: the tokenizer's own threads are not bounded, and cost a fork its warning.
+        read = [np.array(tokenizer.encode(text).ids, dtype=np.int32) for text in texts]
+        # Texts of the same number of tokens come together, so that hardly any is padded.
+        order = sorted(range(len(read)), key=lambda position: -len(read[position]))
+        batches = []
+        while order:
+            size = max(1, _BATCH_TOKENS // len(read[order[0]]))
+            batches.append(order[:size])
+            order = order[size:]
+
+        def mean(batch: list[int]) -> npt.NDArray[np.float32]:
+            states, mask = self._states([read[position] for position in batch])
+            means: npt.NDArray[np.float32] = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            return means
+
+        means = np.empty((len(texts), _DIMENSION), dtype=np.float32)
+        # A thread for each batch, rather than all threads for one, which would wait for each other at every operation.
+        with ThreadPoolExecutor(_threads()) as pool:
+            each = pool.map if len(batches) > 1 else map
+            for batch, found in zip(batches, each(mean, batches), strict=True):
+                means[batch] = found
         return unit(means).astype(np.float32)
 
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
-        states, _, offsets = self._states([text])
-        return states[0].mean(axis=0), states[0], offsets[0]
+        tokenizer, _ = self._model
+        read = tokenizer.encode(text)
+        states, _ = self._states([np.array(read.ids)])
+        return states[0].mean(axis=0), states[0], read.offsets
 
-    def _states(
-        self, texts: list[str]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[list[tuple[int, int]]]]:
-        """The last hidden states, shape (n, tokens, d); a mask with 0 for padding tokens; the positions of the
+    def _states(self, read: list[npt.NDArray[np.integer]]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Of texts as numbers of tokens: the last hidden states, shape (n, tokens, d), and a mask with 0 for padding
         tokens."""
-        tokenizer, session = self._model
-        # One by one: the tokenizer's own threads are not bounded, and cost a fork its warning.
-        read = [tokenizer.encode(text) for text in texts]
-        ids = np.zeros((len(read), max(len(one.ids) for one in read)), dtype=np.int64)
+        _, session = self._model
+        ids = np.zeros((len(read), max(map(len, read))), dtype=np.int64)
         mask = np.zeros_like(ids)
-        for row, one in enumerate(read):
-            ids[row, : len(one.ids)] = one.ids
-            mask[row, : len(one.ids)] = 1
+        for row, numbers in enumerate(read):
+            ids[row, : len(numbers)] = numbers
+            mask[row, : len(numbers)] = 1
         (states,) = session.run(["states"], {"ids": ids, "mask": mask})
-        return states, mask.astype(np.float32), [one.offsets for one in read]
+        return states, mask.astype(np.float32)
 
     def _loaded(self) -> tuple[Any, Any]:
         """The tokenizer and the session."""
@@ -110,14 +134,12 @@ class MiniLM(LocalEmbedder):
             tokenizer.no_padding()
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
-            options.intra_op_num_threads = _threads()
-            # Threads that spin while they wait for the next batch would take processors from others.
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            options.intra_op_num_threads = 1  # batches have threads of their own
             weights = (folder / _WEIGHTS).resolve()  # the hub's cache has links, which onnxruntime does not follow
             options.add_session_config_entry(
                 "session.model_external_initializers_file_folder_path", str(weights.parent)
             )
-            graph = bert_graph(weights, heads=_HEADS, epsilon=_EPSILON)
+            graph = bert_graph(weights, heads=_HEADS, epsilon=_EPSILON, int8=self._int8)
             return tokenizer, onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except EmbedderNotFound:
             raise
@@ -152,16 +174,19 @@ class MiniLM(LocalEmbedder):
             self._model = None
 
 
-def default_model() -> MiniLM:
+def default_model(*, int8: bool = False) -> MiniLM:
     """The default model: from its package if that is installed, else from the hub, loaded now.
+
+    Args:
+        int8: see :class:`MiniLM`.
 
     Raises:
         EmbedderNotFound: there is neither.
     """
     folder = packaged_folder()
     if folder is not None:
-        return MiniLM(folder, sha256=_PACKAGE_SHA256)
-    embedder = MiniLM()
+        return MiniLM(folder, sha256=_PACKAGE_SHA256, int8=int8)
+    embedder = MiniLM(int8=int8)
     embedder.load()
     return embedder
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.embed.local import BATCH_LETTERS, LocalEmbedder
+from tagframe.embed.local import LocalEmbedder
 from tagframe.embed.protocol import Kind, check_kind
 from tagframe.errors import EmbedderNotFound
 from tagframe.quiet import quiet
@@ -21,8 +21,9 @@ from tagframe.quiet import quiet
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
 _NAMES: Mapping[Kind, tuple[str, ...]] = {"query": ("query",), "passage": ("document", "passage", "corpus")}
 """The library's names of the prompts of a kind; the first that a model has counts."""
-_ACCELERATOR_LETTERS = 65536
-"""An accelerator needs larger batches."""
+_LARGEST_BATCH, _BATCH_LETTERS, _ACCELERATOR_LETTERS = 128, 2048, 65536
+"""The most texts of a batch, and the most letters, since short texts are padded to the longest. An accelerator needs
+larger batches."""
 
 
 class SentenceTransformerEmbedder(LocalEmbedder):
@@ -81,19 +82,20 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         ranks: dict[str, int] = {} if listed is None else listed()
         return sorted(ranks, key=ranks.__getitem__)
 
-    def load(self) -> None:
-        """Load the model now rather than at first use.
-
-        Raises:
-            EmbedderNotFound: there is no such model, or it cannot be reached, or the extra is not installed.
-        """
-        super().load()
-        self.batch_letters = BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
-
-    def _forward(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
-        vectors: npt.NDArray[np.float32] = encode_of(self._model, kind)(
-            texts, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
-        )
+    def _encoded(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
+        letters = _BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
+        order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        while order:
+            size = max(1, min(_LARGEST_BATCH, letters // max(len(texts[order[0]]), 1)))
+            batch, order = order[:size], order[size:]
+            vectors[batch] = encode_of(self._model, kind)(
+                [texts[position] for position in batch],
+                batch_size=size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+            )
         return vectors
 
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:

@@ -45,7 +45,7 @@ import os, signal, sys
 import numpy as np
 import tagframe as tf
 from tagframe.corpus import vectors, vectors_of
-vectors._CHUNK, vectors.STORED_EVERY = 2, 0
+vectors._CHUNK_LETTERS, vectors.STORED_EVERY = 1, 0
 
 class Embedder:
     name, dimension, calls = "lengths", 2, 0
@@ -144,7 +144,7 @@ def test_what_was_encoded_before_a_kill_is_not_encoded_again(lake, tmp_path):
     corpus_vectors(corpus.profiles, embedder, vectors_of(corpus))
     documents = {table_document(table) for table in corpus}
     documents |= {column_document(table, column) for table in corpus for column in table.columns}
-    assert len(set(embedder.asked)) == len(embedder.asked) == len(documents) - 4
+    assert len(set(embedder.asked)) == len(embedder.asked) == len(documents) - 2
 
 
 def test_what_a_killed_process_was_writing_is_undone(lake, tmp_path):
