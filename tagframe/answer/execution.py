@@ -11,8 +11,8 @@ import pandas as pd
 
 from tagframe import config, results
 from tagframe.answer.cited_rows import sources_of, why_empty
-from tagframe.answer.doubts import Doubt, doubts_of
 from tagframe.answer.guard import Reader
+from tagframe.answer.judging import Judged, judge
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
@@ -27,7 +27,6 @@ from tagframe.operators.packing import rows_per_call_of
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
-    from tagframe.retrieval import RetrievedTables
 
 
 @dataclass(frozen=True)
@@ -117,9 +116,9 @@ class ExecSQL:
             results.remember(done.rows, descriptions=said)
         return done.rows
 
-    def doubts(self, rows: pd.DataFrame, retrieved: RetrievedTables | None = None) -> tuple[Doubt, ...]:
-        """The doubts about these rows as an answer; see :func:`tagframe.answer.doubts.doubts_of`."""
-        return doubts_of(rows, retrieved)
+    def judged(self, query: Any, rows: pd.DataFrame, question: str) -> Judged:
+        """The doubts about these rows as an answer, and its chance; see :mod:`tagframe.answer.judging`."""
+        return judge(query, rows, question, self.corpus)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """The conditions of the statement that leave no rows, in words for the model that wrote it."""

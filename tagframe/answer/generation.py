@@ -46,12 +46,14 @@ Where neither the rows nor that hold the answer, say so.
 _NOTES_REQUEST = "Collect from the rows what answers this question, with every name and number that it needs: "
 
 
-def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:
-    """``gen``'s prompt: the question, as many rows as fit, and the number of those that do not."""
+def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
+    """``gen``'s prompt: the question, as many rows as fit, the number of those that do not, and what ``syn`` said."""
     lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
     shown = _fitting(lines)
     count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
     said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
+    said += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
+    said += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
     text = f"{fence(lines[:shown], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
 
@@ -124,13 +126,15 @@ class Generator:
         if not self.text and _are_the_answer(rows):
             values = tuple(plain_values(rows))
             return Generated(_in_words(rows, values), values)
+        execution = results.recall(rows, "execution")
+        query = None if execution is None else execution.query
         lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
         if _fitting(lines) < len(lines):
             # The instruction is of the user, and may hold braces that name no column.
             request_text = request.replace("{", "{{").replace("}", "}}")
             notes = yield from OPERATORS["sem_agg"].steps(rows, f"{_NOTES_REQUEST}{request_text}", all_cols=True)
             rows = pd.DataFrame({"notes on all rows": notes.iloc[:, 0].to_list()})
-        generated: Generated = yield from one_value(gen_prompt(request, rows), parse_generated)
+        generated: Generated = yield from one_value(gen_prompt(request, rows, query), parse_generated)
         return generated
 
 
@@ -183,6 +187,11 @@ def values_of(batch: Batch[T]) -> Step[list[T]]:
         if completion.error is not None:
             raise completion.error
     return [cast("T", completion.value) for completion in completions]
+
+
+def is_empty(rows: Any) -> bool:
+    """Whether there are no rows, or only nulls."""
+    return isinstance(rows, pd.DataFrame) and bool(rows.isna().all(axis=None))
 
 
 def plain_values(rows: pd.DataFrame) -> list[Any]:
