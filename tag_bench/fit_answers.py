@@ -175,7 +175,11 @@ def _records(folder: Path, limit: int, seed: int, kept: Records) -> list[Record]
         databases = sorted({question.database.lower() for question, _ in asked})
 
         def ask(
-            question: Question, pool: tf.Corpus = pool, sql_of: Any = sql_of, databases: Any = databases, half: str = half
+            question: Question,
+            pool: tf.Corpus = pool,
+            sql_of: Any = sql_of,
+            databases: Any = databases,
+            half: str = half,
         ) -> Record:
             of = half if len(halves) > 1 else ("fit", "report")[databases.index(question.database.lower()) % 2]
             names = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
@@ -247,22 +251,29 @@ def command(folders: tuple[Path, ...], limit: int, records: Path | None, seed: i
     tables = features[:, FEATURES.index("tables")]
     report: dict[str, Any] = {}
 
+    kinds = np.array([row[3] for row in rows])
+
     def judged(name: str, inside: Any) -> None:
-        if inside.any() and not truth[inside].all():
-            own = [inside & (truth | np.array([row[3] == kind for row in rows])) for kind in sorted({row[3] for row in rows} - {""})]
-            report[name] = {
-                "statements": int(inside.sum()),
-                "area": round(area(chance[inside], truth[inside]), 3),
-                "area_by_tables_alone": round(area(tables[inside], truth[inside]), 3),
-                "off_by": reliability(chance[inside], truth[inside].astype(float)),
-                "by_change": {kind: round(area(chance[one], truth[one]), 3)
-                              for kind, one in zip(sorted({row[3] for row in rows} - {""}), own, strict=True) if not truth[one].all()},
-            }  # fmt: skip
+        if not inside.any() or truth[inside].all():
+            return
+        by_change = {}
+        for kind in sorted({*kinds[inside]} - {""}):
+            own = inside & (truth | (kinds == kind))
+            by_change[kind] = round(area(chance[own], truth[own]), 3)
+        report[name] = {
+            "statements": int(inside.sum()),
+            "area": round(area(chance[inside], truth[inside]), 3),
+            "area_by_tables_alone": round(area(tables[inside], truth[inside]), 3),
+            "off_by": reliability(chance[inside], truth[inside].astype(float)),
+            "by_change": by_change,
+        }
 
     judged("in sample", fits)
     judged("left out", ~fits)
     for alone in (False, True):
-        judged(f"left out, {'one database' if alone else 'pooled'}", ~fits & np.array([row[2] == alone for row in rows]))
+        judged(
+            f"left out, {'one database' if alone else 'pooled'}", ~fits & np.array([row[2] == alone for row in rows])
+        )
     for name in told:
         judged(f"left out, {name}", ~fits & np.array([row[0] == name for row in rows]))
     rounded = {name: round(value, 3) for name, value in weights.items()}

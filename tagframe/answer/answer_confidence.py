@@ -33,8 +33,10 @@ _CUES = {
     "count": r"how many|number of|count|how often|times",
     "avg": r"average|mean|avg",
     "sum": r"total|sum|combined|altogether",
-    "max": r"max\w*|most|highest|largest|greatest|biggest|latest|newest|oldest|longest|best|top|youngest|fastest|more than any",
-    "min": r"min\w*|least|lowest|smallest|fewest|earliest|oldest|shortest|youngest|worst|fastest|cheapest|less than any",
+    "max": r"max\w*|most|highest|largest|greatest|biggest|latest|newest|oldest|longest|best|top|youngest|fastest"
+    r"|more than any",
+    "min": r"min\w*|least|lowest|smallest|fewest|earliest|oldest|shortest|youngest|worst|fastest|cheapest"
+    r"|less than any",
     "group": r"each|every|per|by|grouped|different|for all|respective|corresponding",
     "not": r"not|no|never|without|n't|except|neither|nor|other than|non\w*|lack\w*|don't|didn't",
     "distinct": r"different|distinct|unique|various|how many|number of",
@@ -75,7 +77,9 @@ def answer_confidence(
     if tables is None:
         return LACKING if is_lacking else None
     values = features_of_answer(question, execution, rows, found, tables, doubts)
-    chance = 1 / (1 + math.exp(-sum(WEIGHTS.get(name, 0.0) * value for name, value in zip(FEATURES, values, strict=True))))
+    chance = 1 / (
+        1 + math.exp(-sum(WEIGHTS.get(name, 0.0) * value for name, value in zip(FEATURES, values, strict=True)))
+    )
     return min(chance, LACKING) if is_lacking else chance
 
 
@@ -130,7 +134,7 @@ def _of_statement(question: str, execution: Execution, found: RetrievedTables | 
     names = {} if found is None else {text.casefold() for hit in found.tables[:5] for _, text in hit.cells}
     lowered = sql.casefold()
     yield "names unused", float(min(sum(name not in lowered for name in names), 2))
-    numbers = [number for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", question)]
+    numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", question)
     yield "numbers unused", float(min(sum(number not in sql for number in numbers), 2))
     facts = facts_of_statement(sql, reader)
     ends = {column for pair in facts.joined for column in pair}

@@ -53,10 +53,11 @@ class Doubt:
     """One reason to doubt an answer.
 
     Attributes:
-        reason: "lacking" (the tables lack what the question needs, or a part of it), "table" (a likelier table is not read), "database" (another database may be meant), "value" (a column is
-            compared with a value that no cell has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence
-            key), "unsure" (LM functions could not judge some values), "reading" (another reading of the question gives
-            other rows), "tie" (rows that LIMIT leaves out rank like the last one that it keeps, or almost so).
+        reason: "lacking" (the tables lack what the question needs, or a part of it), "table" (a likelier table is not
+            read), "database" (another database may be meant), "value" (a column is compared with a value that no cell
+            has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence key), "unsure" (LM functions could
+            not judge some values), "reading" (another reading of the question gives other rows), "tie" (rows that LIMIT
+            leaves out rank like the last one that it keeps, or almost so).
         facts: in a sentence.
     """
 
@@ -92,7 +93,7 @@ def doubts_of(
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
         found += _of_joins(asked, reader)
     found += _of_values(asked, reader)
-    if is_empty(rows):
+    if is_empty(rows) and not execution.is_rightly_empty(rows):
         found.append(Doubt("empty", f"the statement gives {'only NULL' if len(rows) else 'no rows'}"))
     found += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
@@ -101,7 +102,7 @@ def doubts_of(
     ]
     readings = [
         *_said_otherwise(query.others, rows, reader),
-        *rival_columns(asked.read, reader),
+        *rival_columns(asked.read, execution.tables, reader),
         *other_readings(execution.sql, rows, reader, question),
     ]
     ties = ties_of(execution.sql, rows, reader, query.sql)

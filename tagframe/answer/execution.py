@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.answer.cited_rows import sources_of, why_empty
+from tagframe.answer.cited_rows import is_rightly_empty, sources_of, why_empty
 from tagframe.answer.guard import Reader
 from tagframe.answer.judging import Judged, judge
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
@@ -58,6 +58,10 @@ class Execution:
         if self.reader is None:
             raise FactUnknown("sources are known only in the process that made the result: a pickle has no corpus")
         return sources_of(self.sql, self.reader)
+
+    def is_rightly_empty(self, rows: pd.DataFrame) -> bool:
+        """Whether these rows are none because everything has a match where the statement asks for what has none."""
+        return not len(rows) and self.reader is not None and is_rightly_empty(self.sql, self.reader)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "reader": None, "query": replace(self.query, retrieved=None)}
@@ -121,10 +125,13 @@ class ExecSQL:
         return judge(query, rows, question, self.corpus)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
-        """The conditions of the statement that leave no rows, in words for the model that wrote it."""
+        """The conditions of the statement that leave no rows, in words for the model that wrote it; "" if it is right
+        that there are none."""
         execution = results.recall(rows, "execution")
         if execution is None or execution.reader is None:
             return "The statement gave no rows."
+        if execution.is_rightly_empty(rows):
+            return ""
         return why_empty(execution.sql, execution.reader)
 
 

@@ -150,13 +150,17 @@ def _written_already(rows: pd.DataFrame) -> str | None:
 def _are_the_answer(rows: pd.DataFrame) -> bool:
     """Whether ``syn`` says that no text is needed, so that the values of the rows are the answer."""
     execution = results.recall(rows, "execution")
-    if execution is None or execution.query.wants_text is not False or rows.isna().all(axis=None):
+    if execution is None or execution.query.wants_text is not False:
         return False
+    if is_empty(rows):
+        return bool(execution.is_rightly_empty(rows))
     return len(rows) == 1 or (rows.shape[1] == 1 and len(rows) <= _MOST_VALUES)
 
 
 def _in_words(rows: pd.DataFrame, values: Sequence[Any]) -> str:
     """One row with the names of its columns, or one column as a list."""
+    if not len(rows):
+        return "none"
     if rows.shape[1] == 1:
         return rows_as_text(rows)
     named = [f"{name}: {'none' if value is None else value}" for name, value in zip(rows.columns, values, strict=True)]

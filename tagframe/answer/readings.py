@@ -190,10 +190,15 @@ def _only_matched(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Iterat
             yield f"rows of {kept} without a match are there; without them, {difference(rows, fewer)}"
     for position, item in enumerate(tree.expressions):
         inner = item.unalias()
-        if isinstance(inner, exp.Subquery) and len(rows) > 1 and any(map(is_aggregate, inner.this.find_all(exp.Anonymous))):
+        if (
+            isinstance(inner, exp.Subquery)
+            and len(rows) > 1
+            and any(map(is_aggregate, inner.this.find_all(exp.Anonymous)))
+        ):
             none = rows.iloc[:, position].fillna(0).eq(0)
             if none.any() and not none.all():
-                yield f"{none.sum():,} of {len(rows):,} rows have none of {inner.this.args['from_'].this.name}; {_they_are(none)}"
+                of = inner.this.args["from_"].this.name
+                yield f"{none.sum():,} of {len(rows):,} rows have none of {of}; {_they_are(none)}"
 
 
 def _they_are(none: pd.Series) -> str:
@@ -301,7 +306,9 @@ def _sum_or_count(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Iterat
             if not is_number or noun not in column.name.casefold() or column.name.casefold().endswith("id"):
                 continue
             other = tree.copy()
-            summed = exp.column(exp.to_identifier(column.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+            summed = exp.column(
+                exp.to_identifier(column.name, quoted=True), table=exp.to_identifier(alias, quoted=True)
+            )
             for node in _counts(other):
                 node.replace(exp.Anonymous(this="sum", expressions=[summed.copy()]))
             sums = _run(other, asked.reader, max(asked.reader.limits.rows, len(rows)))
@@ -349,6 +356,7 @@ def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.
 
 
 def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether two results have the same rows, in any order."""
     return len(one) == len(other) and Counter(plain_rows(one)) == Counter(plain_rows(other))
 
 

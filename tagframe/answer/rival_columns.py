@@ -29,7 +29,7 @@ Test = tuple[str, str]
 """A statement that gives a row if two columns differ, and what that says."""
 
 
-def rival_columns(columns: Sequence[ColumnOf], reader: Reader) -> Iterator[str]:
+def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], reader: Reader) -> Iterator[str]:
     """The columns of a statement that another table of its database has with other values, in one sentence each.
 
     Two tables copy a column if both have the same key and name it alike. Figures are ready if a table with that key has
@@ -37,14 +37,15 @@ def rival_columns(columns: Sequence[ColumnOf], reader: Reader) -> Iterator[str]:
 
     Args:
         columns: that the statement reads.
+        tables: ids of the tables that it reads.
         reader: that ran it.
     """
     names = {id: name for name, id in reader.tables.items()}
-    used = [id for id in dict.fromkeys(id for id, _ in columns) if id in names]
+    used = set(tables) & set(names)
     homes = {reader.corpus.profile(id).database for id in used}
     near = [table for id in names if (table := reader.corpus.profile(id)).database in homes]
     read = set(columns)
-    for test, facts in islice(_tests(near, read, names, reader.corpus), _MOST):
+    for test, facts in islice(_tests(near, read, used, names, reader.corpus), _MOST):
         try:
             if len(reader.run(test, _LIMITS)):
                 yield facts
@@ -53,9 +54,8 @@ def rival_columns(columns: Sequence[ColumnOf], reader: Reader) -> Iterator[str]:
 
 
 def _tests(
-    near: Sequence[TableProfile], read: set[ColumnOf], names: dict[str, str], corpus: Corpus
+    near: Sequence[TableProfile], read: set[ColumnOf], used: set[str], names: dict[str, str], corpus: Corpus
 ) -> Iterator[Test]:
-    used = {id for id, _ in read}
     for table in near:
         for other in near:
             if table.id == other.id or not used & {table.id, other.id}:
@@ -63,7 +63,7 @@ def _tests(
             if table.id in used and other.id not in used:
                 mine = [column for column in table.columns if (table.id, column.name) in read]
                 yield from _copies(table, mine, other, names, corpus)
-            yield from _ready(table, other, read, names)
+            yield from _ready(table, other, read, used, names)
 
 
 def _copies(
@@ -97,7 +97,9 @@ def _is_key(column: ColumnProfile) -> bool:
     return bool(column.for_models and column.rows and column.rows > 1 and column.distinct == column.rows)
 
 
-def _ready(table: TableProfile, other: TableProfile, read: set[ColumnOf], names: dict[str, str]) -> Iterator[Test]:
+def _ready(
+    table: TableProfile, other: TableProfile, read: set[ColumnOf], used: set[str], names: dict[str, str]
+) -> Iterator[Test]:
     """Figures of a table that aggregate the rows of another one, which has its key in many rows."""
     theirs = {column.name.casefold(): column for column in other.columns if column.for_models}
     keys = [
@@ -107,7 +109,7 @@ def _ready(table: TableProfile, other: TableProfile, read: set[ColumnOf], names:
     ]
     if not keys:
         return
-    (one, many), used = keys[0], {id for id, _ in read}
+    one, many = keys[0]
     for column in table.columns:
         if column.family not in ("integer", "real") or not column.for_models or column.name == one.name:
             continue

@@ -35,19 +35,19 @@ They are asked once for each distinct value that the other conditions of the sam
 until it is reached: name the fewest columns that decide, as a county and not a school where counties are judged. They
 do not stand in a correlated subquery (use a JOIN or IN), nor in a window.
 Knowledge of the world: write a single fact to compare with, as a year or a height, into the statement, and so a short
-list that you are sure is complete, spelled as the values are stored; a figure that is asked for is never made up. Where more values could belong than you can list for sure, or where
-it is a matter of judgement, reading or taste, use a function over the column that holds the values.
+list that you are sure is complete, spelled as the values are stored; make up no figure that is asked for. Where more
+values could belong than you can list for sure, or where it is a matter of judgement, reading or taste, use a function
+over the column that holds the values.
 
 {FENCE_RULE} The same holds for names and values in the schema.
 
 Reply with the statement alone, in a ```sql block. Its first line is "-- answer: values" where its rows are themselves
 the answer, as a number, names or a list are, or "-- answer: text" where a text is to be written from them. If the
 question can be read in more than one way and that changes the rows, a further line says your reading, as "-- assumed:
-members who ordered nothing are left out", and another the other one with its statement, as "-- or: by seats: SELECT …":
-so too where another column or table that may differ fits as well, or both ready figures and the rows behind them.
-If the tables lack a part of what is asked for, leave it out and say so, as "-- lacking: prices". If they lack what the
-question needs, and only then, reply with {{"missing": "what the table that is needed holds"}} instead: nothing that is
-merely near takes its place."""
+members who ordered nothing are left out", and another line a different one with its statement, as "-- or: by seats:
+SELECT …"; so too where another column or table fits as well and may differ, or both ready figures and their rows. If
+the tables lack a part of what is asked, leave it out and say so, as "-- lacking: prices". If they lack what the
+question needs, and only then, reply with {{"missing": "what the table that is needed holds"}} instead."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ _MOST_OTHERS = 3
 def read_statement(body: str) -> Written:
     """A statement, with the facts in its first comments.
 
-    >>> read_statement("-- answer: values\\n-- assumed: clubs without a coach are left out\\nSELECT 1")
-    Written(sql='SELECT 1', assumptions=('clubs without a coach are left out',), wants_text=False, lacking=(), others=())
+    >>> read_statement("-- answer: values\\n-- assumed: clubs alone\\nSELECT 1")
+    Written(sql='SELECT 1', assumptions=('clubs alone',), wants_text=False, lacking=(), others=())
     >>> read_statement("-- or: by seats: SELECT 2\\n-- lacking: prices\\nSELECT 1").others
     (('by seats', 'SELECT 2'),)
     """
