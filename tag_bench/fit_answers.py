@@ -11,6 +11,7 @@ import json
 import random
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tag_bench.retrieval import reliability
 from tag_bench.syn_shown import pooled
 from tagframe import results
-from tagframe.answer.answer_confidence import FEATURES, features_of_answer
+from tagframe.answer.answer_confidence import FEATURES, LOWERS, features_of_answer
 from tagframe.answer.doubts import doubts_of
 from tagframe.answer.query import Query
 from tagframe.answer.readings import same_rows
@@ -246,7 +247,9 @@ def command(folders: tuple[Path, ...], limit: int, records: Path | None, seed: i
     ]
     features, truth = np.array([row[4] for row in rows]), np.array([not row[3] for row in rows])
     fits = np.array([row[1] == "fit" for row in rows])
-    weights = fit_logistic(features[fits], truth[fits], np.ones(fits.sum()), FEATURES)
+    counts = Counter(row[0] for row in rows if row[1] == "fit")
+    share = np.array([1 / max(counts[row[0]], 1) for row in rows])  # each data set counts alike
+    weights = fit_logistic(features[fits], truth[fits], share[fits], FEATURES, one_way=dict.fromkeys(LOWERS, -1))
     chance = 1 / (1 + np.exp(-features @ np.array([weights[name] for name in FEATURES])))
     tables = features[:, FEATURES.index("tables")]
     report: dict[str, Any] = {}

@@ -49,7 +49,15 @@ FEATURES = (
     "asked not", "extreme unasked", "asked extreme", "literals unasked", "names unused", "numbers unused",
     "columns unasked", "items unasked", "joins", "repeats", "distinct unasked", "condition unasked", "null cells",
 )  # fmt: skip
-WEIGHTS: dict[str, float] = {"tables": 1.0}
+LOWERS = tuple(name for name in FEATURES if name not in ("one", "tables", "joins"))
+"""Features that speak against an answer: none may raise the chance, whatever the wrong variants were like."""
+WEIGHTS: dict[str, float] = {
+    "one": 0.624, "tables": 0.359, "table": -0.049, "database": -0.092, "value": -0.518, "empty": -1.19,
+    "join": -5.277, "reading": -0.735, "aggregate unasked": -1.954, "group unasked": -2.417, "asked not": -0.157,
+    "extreme unasked": -2.624, "asked extreme": -1.531, "names unused": -2.964, "numbers unused": -3.261,
+    "columns unasked": -0.263, "items unasked": -0.369, "joins": 0.358, "repeats": -1.399, "distinct unasked": -0.26,
+    "null cells": -0.126,
+}  # fmt: skip
 
 
 def answer_confidence(

@@ -72,9 +72,8 @@ def test_an_answer_has_text_values_rows_and_what_each_step_took(live, festival):
     assert answer.retrieved is None
     assert "from 14 rows of festival.films, festival.reviews, " in repr(answer)
     assert " likely right\nby SELECT title" in repr(answer)
-    assert answer.explain().startswith(
-        f"question: {QUESTION}\nanswer:   Answered from 14 rows.\nvalues:   [14]\nsyn: 1 call"
-    )
+    begins = f"question: {QUESTION}\nanswer:   Answered from 14 rows.\nvalues:   [14]\n"
+    assert answer.explain().startswith(f"{begins}sure:     {answer.confidence:.0%} likely right\nsyn: 1 call")
 
 
 def test_values_are_the_answer_without_another_call_and_the_reading_is_stated(live, festival):
@@ -94,7 +93,7 @@ def test_values_are_the_answer_without_another_call_and_the_reading_is_stated(li
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT title, year FROM films", "SELECT NULL AS n", "SELECT title FROM films WHERE 0"]
+    "sql", ["SELECT * FROM screenings, films", "SELECT NULL AS n", "SELECT max(year) AS y FROM films WHERE 0"]
 )
 def test_rows_that_are_no_values_are_put_into_words(live, festival, sql):
     answer, _ = ask(live, festival, f"```sql\n-- answer: values\n{sql}\n```")

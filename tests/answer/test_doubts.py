@@ -474,3 +474,28 @@ def test_a_question_that_nothing_fits_is_doubted_though_all_tables_are_shown(liv
     (doubt,) = tf.ask("What is the boiling point of mercury in kelvin?", clubs).doubts
     assert doubt.facts.startswith("nothing here seems to fit the question (")
     assert tf.ask("How many members are there?", clubs).doubts == ()
+
+
+def test_gen_is_not_asked_for_values_of_several_columns_or_of_no_row(live, clubs):
+    live.answers = Says("-- answer: values\nSELECT coach, wins FROM coach WHERE wins < 6 ORDER BY coach_id")
+    answer = tf.ask("Each coach with the wins?", clubs)
+    assert (answer.values, answer.calls) == (["Ann", 3, "Bo", 5, "Cy", 5], 1)
+    sql = "-- answer: values\nSELECT coach FROM coach WHERE wins > 6"
+    live.answers = Says(sql, sql)
+    answer = tf.ask("Which coach has more than 6 wins?", clubs)
+    assert (answer.values, answer.text, answer.calls) == ([], "none", 2)
+
+
+def test_gen_is_told_assumptions_and_lacks_and_gets_plain_numbers(live):
+    corpus = tf.open_corpus({"sale": pd.DataFrame({"what": ["a\0b"], "paid": [4519.679999999999]})})
+    seen = []
+    live.answers = lambda request: (
+        "-- assumed: refunds count\n-- lacking: dates\nSELECT what, paid FROM sale"
+        if "<tables>" in request.prompt
+        else seen.append(request.prompt) or json.dumps({"text": "All.", "values": []})
+    )
+    tf.ask("What was paid, and when?", corpus)
+    (prompt,) = seen
+    assert "It is assumed that refunds count." in prompt
+    assert "The tables lack this part: dates." in prompt
+    assert '{"what": "ab", "paid": 4519.68}' in prompt
