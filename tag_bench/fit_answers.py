@@ -56,7 +56,7 @@ def _columns(corpus: tf.Corpus, id: str) -> list[str]:
     return [column.name for column in corpus.profile(id).columns]
 
 
-def _tables(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
+def _tables(tree: exp.Expr, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
     """Another table with most of the columns in its place, or a table that is read once more."""
     tables = list(tree.find_all(exp.Table))
     table = draw.choice(tables)
@@ -75,7 +75,7 @@ def _tables(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw
     return True
 
 
-def _joins(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
+def _joins(tree: exp.Expr, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
     """Another column in ON, or no join."""
     joins = list(tree.find_all(exp.Join))
     if not joins:
@@ -97,7 +97,7 @@ def _joins(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw:
     return True
 
 
-def _literals(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
+def _literals(tree: exp.Expr, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
     """Another value of the data, another number, another sign, or no condition."""
     tests = [test for test in tree.find_all(exp.EQ, exp.NEQ, exp.GT, exp.LT, exp.GTE, exp.LTE, exp.Like)
              if isinstance(test.expression, exp.Literal)]  # fmt: skip
@@ -123,7 +123,7 @@ def _literals(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], dr
     return False
 
 
-def _aggregates(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
+def _aggregates(tree: exp.Expr, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
     """Another aggregate, none, one that is not asked for, another column, or the other end of a ranking."""
     orders = list(tree.find_all(exp.Ordered))
     if orders and draw.random() < 0.4:
@@ -150,7 +150,7 @@ def _aggregates(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], 
     return True
 
 
-def _grouping(tree: exp.Expression, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
+def _grouping(tree: exp.Expr, corpus: tf.Corpus, names: dict[str, str], draw: random.Random) -> bool:
     """No GROUP BY, no HAVING, no DISTINCT, no LIMIT; or a grouping that is not asked for."""
     select = tree.find(exp.Select)
     assert select is not None
@@ -193,7 +193,7 @@ def _records(folder: Path, limit: int, seed: int, kept: Records) -> list[Record]
 
             def look(kind: str, sql: str, gold: Any = None) -> Any:
                 rows = tf.exec_sql(corpus, limits=_LIMITS)(Query(sql, names))
-                execution = results.recall(rows, "execution")
+                execution: Any = results.recall(rows, "execution")
                 chance = confidence_in(execution.tables, shown)
                 if chance is not None and (gold is None or not same_rows(rows, gold)):
                     doubts = doubts_of(rows, shown, question.text, shown=not alone)

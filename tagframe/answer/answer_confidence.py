@@ -100,7 +100,7 @@ def features_of_answer(
     doubts: Sequence[Doubt],
 ) -> list[float]:
     """The features of the chance, in the order of :data:`FEATURES`."""
-    reasons = [doubt.reason for doubt in doubts]
+    reasons: list[str] = [doubt.reason for doubt in doubts]
     values = {"one": 1.0, "tables": math.log(max(tables, 0.002) / max(1 - tables, 0.002))}
     values |= {reason: float(min(reasons.count(reason), 2)) for reason in _REASONS}
     values |= dict(_of_statement(question, execution, found))

@@ -64,7 +64,7 @@ def _lines(rows: pd.DataFrame) -> list[str]:
     for position, dtype in enumerate(rows.dtypes):
         if pd.api.types.is_float_dtype(dtype):
             column = [None if pd.isna(cell) else float(f"{cell:.10g}") for cell in rows.iloc[:, position]]
-            shown.isetitem(position, pd.Series(column, index=rows.index, dtype=object))
+            shown.isetitem(position, np.array(column, dtype=object))
     return [(line or "{}").replace("\\u0000", "") for line in encode_rows(shown, range(rows.shape[1]))]
 
 

@@ -142,8 +142,9 @@ def _without_match(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Itera
         matched = _matched_column(tree.args["joins"][positions[-1]], kept.alias_or_name)
         if used and used <= {kept.alias_or_name} and not counts:
             continue  # the join is there for the match alone
-        for node in counts if matched is not None else []:
-            node.set("expressions", [matched.copy()])
+        if matched is not None:
+            for node in counts:
+                node.set("expressions", [matched.copy()])
         more = _of_something(_run(other, reader, max(reader.limits.rows, len(rows)) + 1), tree)
         if not same_rows(more, rows):
             yield f"rows of {kept.name} without a match are left out; with them, {difference(rows, more)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
@@ -21,6 +21,8 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+
+T = TypeVar("T")
 
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
@@ -91,11 +93,10 @@ class Synthesizer:
         """
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
         other = _query(query, (yield from self._asked(prompt, query)))
-        same = other.sql == query.sql
-        kept = {name: getattr(query, name) for name in (("assumptions", "lacking", "others") if same else ("lacking",))}
-        other = replace(
-            other, **{name: tuple(dict.fromkeys([*own, *getattr(other, name)])) for name, own in kept.items()}
-        )
+        other = replace(other, lacking=_both(query.lacking, other.lacking))
+        if other.sql == query.sql:
+            assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
+            other = replace(other, assumptions=assumed, others=others)
         return None if other == query else other
 
     def _asked(self, prompt: Prompt, shown: Query) -> Step[Written | Missing]:
@@ -143,6 +144,10 @@ class Synthesizer:
         told = f"the last {len(new)} tables were added."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
         return Query("", tables, shown.retrieved), note
+
+
+def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys([*one, *other]))
 
 
 def _query(shown: Query, said: Written | Missing) -> Query:
