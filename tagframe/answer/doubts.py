@@ -102,7 +102,7 @@ def doubts_of(
     ]
     readings = [
         *_said_otherwise(query.others, rows, reader),
-        *rival_columns(asked.read, execution.tables, reader),
+        *rival_columns(asked.read, execution.tables, query.sql, reader),
         *other_readings(execution.sql, rows, reader, question),
     ]
     ties = ties_of(execution.sql, rows, reader, query.sql)

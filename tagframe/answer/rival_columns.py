@@ -21,15 +21,14 @@ _MADE = {
     "avg": {"avg", "average", "mean"},
     "sum": {"sum", "total"},
     "count": {"count", "number", "num", "total"},  # but a "draft number" is none
-    "max": {"max", "maximum"},
-    "min": {"min", "minimum"},
 }
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-Test = tuple[str, str]
-"""A statement that gives a row if two columns differ, and what that says."""
+Test = tuple[str, str, str]
+"""A statement that gives a row if two columns differ, what that says, and the aggregate that a statement over the rows
+must have for it ("" for none)."""
 
 
-def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], reader: Reader) -> Iterator[str]:
+def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, reader: Reader) -> Iterator[str]:
     """The columns of a statement that another table of its database has with other values, in one sentence each.
 
     Two tables copy a column if both have the same key and name it alike. Figures are ready if a table with that key has
@@ -38,6 +37,7 @@ def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], reader: Re
     Args:
         columns: that the statement reads.
         tables: ids of the tables that it reads.
+        sql: the statement.
         reader: that ran it.
     """
     names = {id: name for name, id in reader.tables.items()}
@@ -45,9 +45,9 @@ def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], reader: Re
     homes = {reader.corpus.profile(id).database for id in used}
     near = [table for id in names if (table := reader.corpus.profile(id)).database in homes]
     read = set(columns)
-    for test, facts in islice(_tests(near, read, used, names, reader.corpus), _MOST):
+    for test, facts, function in islice(_tests(near, read, used, names, reader.corpus), _MOST):
         try:
-            if len(reader.run(test, _LIMITS)):
+            if (not function or f"{function}(" in sql.casefold()) and len(reader.run(test, _LIMITS)):
                 yield facts
         except (SQLFailed, UnsafeSQL, CorpusError):
             continue
@@ -83,14 +83,15 @@ def _copies(
             f"ON a.{quoted(keys[0][0].name)} = b.{quoted(keys[0][1].name)} "
             f"WHERE a.{quoted(column.name)} <> b.{quoted(twin.name)} LIMIT 1"
         )
-        yield sql, f"{names[other.id]}.{twin.name} has other values than {names[table.id]}.{column.name}"
+        yield sql, f"{names[other.id]}.{twin.name} has other values than {names[table.id]}.{column.name}", ""
 
 
 def _are_linked(table: TableProfile, other: TableProfile, key: str, corpus: Corpus) -> bool:
-    """Whether the tables probably join on this column; for a plain ``id``, whether that is declared."""
+    """Whether the tables probably join on this column; a plain ``id`` is each table's own."""
+    if key.casefold() == "id":
+        return False
     pairs = keys_between(corpus, [table.id, other.id], tables_around(corpus, [table.id, other.id])).keys
-    least = 1.0 if key.casefold() == "id" else _LIKELY
-    return any(pair.score >= least and pair.columns_of(table.id) == (key,) for pair in pairs if len(pair.tables) == 2)
+    return any(pair.score >= _LIKELY and pair.columns_of(table.id) == (key,) for pair in pairs if len(pair.tables) == 2)
 
 
 def _is_key(column: ColumnProfile) -> bool:
@@ -132,7 +133,8 @@ def _ready(
                 f"ON a.{quoted(one.name)} = b.k WHERE abs(a.{quoted(column.name)} - b.made) > .01 * abs(b.made) LIMIT 1"
             )
             shown = f"{names[table.id]}.{column.name}"
-            yield sql, f"{shown} has other figures than the {function} of the rows of {names[other.id]}"
+            asked = "" if (table.id, column.name) in read else function
+            yield sql, f"{shown} has other figures than the {function} of the rows of {names[other.id]}", asked
             break
 
 
