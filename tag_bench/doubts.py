@@ -99,7 +99,7 @@ def _asked(folder: Path, half: str, limit: int, seed: int, records: Records) -> 
         except TagframeError:
             return record
         began = perf_counter()
-        kinds = sorted({doubt.reason for doubt in doubts_of(rows, found)})
+        kinds = sorted({doubt.reason for doubt in doubts_of(rows, found, question.text)})
         return {**record, "doubts": kinds, "seconds": perf_counter() - began}
 
     def key(question: Question) -> tuple[str, str]:

@@ -31,7 +31,6 @@ def lm(
     model: str | LM | None = None,
     *,
     temperature: float = 0.0,
-    max_tokens: int | None = None,
     max_ctx_len: int = MAX_CONTEXT,
     tokenizer: Any = None,
     **settings: Unpack[CallSettings],
@@ -44,11 +43,10 @@ def lm(
     Args:
         model: a litellm model name, ``"replay:STORE"`` or an :class:`~tagframe.lm.LM`; the configured one if None.
         temperature: of sampling.
-        max_tokens: of an answer; LOTUS's default (512, or 8192 for reasoning models) if None.
         max_ctx_len: the model's context in tokens.
         tokenizer: a ``tokenizers.Tokenizer`` with which LOTUS counts tokens.
-        settings: ``api_base``, ``api_key``, ``store``, ``budget``, ``concurrency``, … as in
-            :func:`tagframe.configure`.
+        settings: ``api_base``, ``api_key``, ``store``, ``budget``, ``concurrency``, ``max_tokens``, … as in
+            :func:`tagframe.configure`. ``max_tokens`` of None is LOTUS's default, 512, or 8192 for reasoning models.
 
     Raises:
         MissingExtra: LOTUS is not installed.
@@ -58,7 +56,9 @@ def lm(
     >>> lotus.settings.configure(lm=tagframe.lotus.lm("openai/gpt-4o-mini", budget=2.0))  # doctest: +SKIP
     """
     given: CallSettings = settings if model is None else {**settings, "lm": model}
-    return _adapter()(get_lm(**given), temperature, max_tokens, max_ctx_len, tokenizer)  # type: ignore[no-any-return]
+    inner = get_lm(**given)
+    max_tokens = inner.settings().max_tokens
+    return _adapter()(inner, temperature, max_tokens, max_ctx_len, tokenizer)  # type: ignore[no-any-return]
 
 
 @cache

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe.answer.tables_confidence import confidence_in
 from tagframe.display import Public
 from tagframe.errors import FactUnknown, NotConnected, counted
 from tagframe.lm import Usage
@@ -72,6 +71,11 @@ class Answer(Public):
         retrieved: the tables that were found, and why; None if ``syn`` was shown all tables.
         doubts: reasons to doubt the answer, each with its facts in a sentence. They are found by queries, without a
             model. Empty if the query was not run by :func:`tagframe.exec_sql`.
+        confidence: the chance that the answer is right, by its tables, its statement and its doubts, and by what the
+            model says is lacking (:mod:`tagframe.answer.answer_confidence`). None if the query was not run by
+            :func:`tagframe.exec_sql`, or retrieval gives no chances.
+        tables_confidence: the chance that the query reads every table that the question needs, and no other. It depends
+            only on the tables, not on what the query does with them. None as above.
     """
 
     question: str
@@ -82,6 +86,8 @@ class Answer(Public):
     steps: tuple[StepUse, ...] = ()
     retrieved: RetrievedTables | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()
+    confidence: float | None = None
+    tables_confidence: float | None = None
 
     @property
     def value(self) -> Any:
@@ -103,14 +109,10 @@ class Answer(Public):
         """How ``syn`` read an ambiguous question, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
 
-    @cached_property
-    def confidence(self) -> float | None:
-        """The chance that the query reads every table that the question needs, and no other.
-
-        It depends only on the tables that the statement reads, not on what it does with them. None if ``syn`` was shown
-        all tables, or retrieval gives no chances.
-        """
-        return None if self.retrieved is None else confidence_in(self.tables, self.retrieved)
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """What the question needs and the tables lack, in the words of ``syn``."""
+        return tuple(getattr(self.query, "lacking", ()))
 
     @property
     def execution(self) -> Execution | None:
@@ -214,7 +216,7 @@ class Answer(Public):
 
         said = "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
-        sure = "" if self.confidence is None else f", {self.confidence:.0%} likely the right tables"
+        sure = "" if self.confidence is None else f", {self.confidence:.0%} likely right"
         return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
 
     def _repr_html_(self) -> str:
@@ -232,7 +234,9 @@ class Answer(Public):
             "values": self.values,
             "assumptions": list(self.assumptions),
             "doubts": [{"reason": doubt.reason, "facts": doubt.facts} for doubt in self.doubts],
+            "lacking": list(self.lacking),
             "confidence": None if self.confidence is None else round(self.confidence, 4),
+            "tables_confidence": None if self.tables_confidence is None else round(self.tables_confidence, 4),
             "query": query,
             "tables": self.tables,
             "retrieved": found,

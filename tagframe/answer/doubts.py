@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from tagframe import results
+from tagframe.answer.generation import is_empty
 from tagframe.answer.guard import Reader
-from tagframe.answer.readings import other_readings
-from tagframe.answer.sql_tree import written
+from tagframe.answer.lm_sql import has_functions
+from tagframe.answer.readings import difference, other_readings, same_rows, ties_of
+from tagframe.answer.rival_columns import rival_columns
+from tagframe.answer.sql_tree import parsed, written
 from tagframe.answer.statement_facts import ColumnOf, StatementFacts, facts_of_statement
+from tagframe.answer.tables_confidence import confidence_in
+from tagframe.corpus import Corpus
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import Components, keys_between
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.links import home_of, tables_around
+from tagframe.retrieval.methods.auto import NOTHING_FITS
 
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
 
-Reason = Literal["table", "database", "value", "empty", "join", "unsure", "reading"]
+Reason = Literal["lacking", "table", "database", "value", "empty", "join", "unsure", "reading", "tie"]
 
 LIKELY = 0.5
 """From this chance on, a table is likely to be needed."""
 RIVAL = 0.1
 """From this chance on, a table of another database is reported: of fifty answers, it caught the one from a wrong
 database."""
+UNSURE = 0.15
+"""With a lower chance of the tables that are read, a likelier table is reported in any case."""
 _LEAST_KEY = 0.3
 _MOST_VALUES = 12
 _RIVALS = 3
+_OTHER_SECONDS = 5.0
 _LIMITS = SQLLimits(rows=1, seconds=1.0)
 
 
@@ -43,10 +53,11 @@ class Doubt:
     """One reason to doubt an answer.
 
     Attributes:
-        reason: "table" (a likelier table is not read), "database" (another database may be meant), "value" (a column is
-            compared with a value that no cell has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence
-            key), "unsure" (LM functions could not judge some values), "reading" (another reading of the question gives
-            other rows).
+        reason: "lacking" (the tables lack what the question needs, or a part of it), "table" (a likelier table is not
+            read), "database" (another database may be meant), "value" (a column is compared with a value that no cell
+            has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence key), "unsure" (LM functions could
+            not judge some values), "reading" (another reading of the question gives other rows), "tie" (rows that LIMIT
+            leaves out rank like the last one that it keeps, or almost so).
         facts: in a sentence.
     """
 
@@ -57,7 +68,9 @@ class Doubt:
         return self.facts
 
 
-def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Doubt, ...]:
+def doubts_of(
+    rows: pd.DataFrame, retrieved: RetrievedTables | None, question: str = "", shown: bool = True
+) -> tuple[Doubt, ...]:
     """The doubts about the result of a statement.
 
     No model is asked. Further statements are run, for at most a second each: whether a value is in a column, and the
@@ -65,30 +78,74 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Do
 
     Args:
         rows: the result of :func:`tagframe.exec_sql`; for other frames there are no doubts.
-        retrieved: the tables that were shown for writing the statement, if they were retrieved.
+        retrieved: the tables that were retrieved for the question, if they were.
+        question: that the statement answers; its words exclude some readings.
+        shown: whether only these tables were shown for writing the statement.
     """
     execution = results.recall(rows, "execution")
     if execution is None or execution.reader is None:
         return ()
-    found: list[Doubt] = []
-    if retrieved is not None:
-        found += _of_tables(execution, retrieved)
-    asked = facts_of_statement(execution.query.sql, execution.reader)
+    reader, query = execution.reader, execution.query
+    asked = facts_of_statement(query.sql, reader)
+    found = [Doubt("lacking", text) for text in _lacks(query.sql, retrieved, reader)]
+    if retrieved is not None and shown:
+        found += _of_tables(execution, retrieved, asked)
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
-        found += _of_joins(asked, execution.reader)
-    found += _of_values(asked, execution.reader)
-    if bool(rows.isna().all(axis=None)):
+        found += _of_joins(asked, reader)
+    found += _of_values(asked, reader)
+    if is_empty(rows) and not execution.is_rightly_empty(rows):
         found.append(Doubt("empty", f"the statement gives {'only NULL' if len(rows) else 'no rows'}"))
     found += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
         for stage in execution.stages
         if stage.unsure + stage.failed
     ]
-    found += [Doubt("reading", text) for text in other_readings(execution.sql, rows, execution.reader)]
-    return tuple(found)
+    readings = [
+        *_said_otherwise(query.others, rows, reader),
+        *rival_columns(asked.read, execution.tables, query.sql, reader),
+        *other_readings(execution.sql, rows, reader, question),
+    ]
+    ties = ties_of(execution.sql, rows, reader, query.sql)
+    return (*found, *(Doubt("reading", text) for text in readings), *(Doubt("tie", text) for text in ties))
 
 
-def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Doubt]:
+def lacks_of(query: Any) -> Iterator[Doubt]:
+    """What ``syn`` says that the tables lack."""
+    for what in getattr(query, "lacking", ()):
+        yield Doubt("lacking", f"the tables lack: {what}")
+
+
+def _lacks(sql: str, retrieved: RetrievedTables | None, reader: Reader) -> Iterator[str]:
+    """What the tables seem to lack: nothing fits the question, or the statement makes the answer up."""
+    if retrieved is not None and retrieved.note.startswith(NOTHING_FITS):
+        yield retrieved.note.partition(";")[0]
+    try:
+        tree = parsed(sql, reader.engine.dialect.name)
+    except (SqlglotError, RecursionError):
+        return
+    if not reader.named(sql):
+        yield "the statement reads no table"
+        return
+    made = [item for item in tree.selects if not item.find(exp.Column, exp.Star, exp.Query, exp.Anonymous)]
+    if made and not isinstance(tree.parent, exp.Subquery):
+        yield f"the statement itself gives {', '.join(written(item.unalias()) for item in made)}, read from no column"
+
+
+def _said_otherwise(others: Sequence[tuple[str, str]], rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
+    """The other readings that ``syn`` has written statements for, if their rows differ."""
+    for words, sql in others:
+        if has_functions(sql):  # it would have to be paid for
+            yield f"it can be read otherwise, {words}; that statement was not run"
+            continue
+        try:
+            other = reader.run(sql, replace(reader.limits, seconds=min(_OTHER_SECONDS, reader.limits.seconds)))
+        except (SQLFailed, UnsafeSQL, CorpusError):
+            continue
+        if not same_rows(other, rows):
+            yield f"it can be read otherwise, {words}: {difference(rows, other)}"
+
+
+def _of_tables(execution: Execution, retrieved: RetrievedTables, asked: StatementFacts) -> Iterator[Doubt]:
     """Doubts about likely tables that are not read, and about the database."""
     corpus, used = retrieved.corpus, set(execution.tables)
     chances = {part: hit.probability or 0.0 for hit in retrieved.tables for part in (hit.id, *hit.parts)}
@@ -96,20 +153,45 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Dou
         return  # the user's own choice, or a table that was looked for afterwards
     databases = {home_of(corpus, id) for id in used}
     best: dict[str, tuple[float, str]] = defaultdict(lambda: (0.0, ""))
-    for hit in retrieved.tables:
-        if not used & {hit.id, *hit.parts}:
-            database = home_of(corpus, hit.id)
-            best[database] = max(best[database], (hit.probability or 0.0, hit.id))
+    words = {hit.id: {text.casefold() for _, text in hit.cells} for hit in retrieved.tables}
+    own_words = {word.strip("%").casefold() for held in asked.held for word in held.words}
+    own_words |= {word for id, texts in words.items() if id in used for word in texts}
+    own_words = {word for word in own_words if word in retrieved.question.casefold()}
+    likely = [hit for hit in retrieved.tables if not used & {hit.id, *hit.parts}]
+    for hit in likely:
+        database = home_of(corpus, hit.id)
+        best[database] = max(best[database], (hit.probability or 0.0, hit.id))
     weakest = min(used, key=lambda id: chances[id])
     own = max((best[database] for database in databases), default=(0.0, ""))
-    if own[0] >= LIKELY > chances[weakest]:
+    sure = confidence_in(used, retrieved)
+    if own[0] >= LIKELY > chances[weakest] and not _is_held(own[1], used, words.get(own[1], set()), corpus):
         yield Doubt(
             "table", f"{own[1]} ({own[0]:.0%} likely) is not read; {weakest} ({chances[weakest]:.0%} likely) is"
         )
-    rivals = sorted(known for database, known in best.items() if database not in databases and known[0] >= RIVAL)
+    elif own[0] and sure is not None and sure < UNSURE:
+        yield Doubt("table", f"{own[1]} ({own[0]:.0%} likely) is not read; the tables are {sure:.0%} likely right")
+    rivals = []
+    for database, known in best.items():
+        theirs = {word for id, texts in words.items() if home_of(corpus, id) == database for word in texts}
+        if database not in databases and known[0] >= RIVAL and not own_words - theirs:
+            rivals.append(known)
     if rivals:
-        candidates = ", ".join(f"{id} ({chance:.0%} likely)" for chance, id in rivals[: -_RIVALS - 1 : -1])
+        candidates = ", ".join(f"{id} ({chance:.0%} likely)" for chance, id in sorted(rivals, reverse=True)[:_RIVALS])
         yield Doubt("database", f"another database may be meant: {candidates}")
+
+
+def _is_held(table: str, used: Collection[str], words: Collection[str], corpus: Corpus) -> bool:
+    """Whether tables that are read hold the key of one that is not, or it only connects others; not if its cells have a
+    word of the question."""
+    if words:
+        return False
+    ids = sorted({table, *used})
+    with suppress(CorpusError):
+        keys = [key for key in keys_between(corpus, ids, tables_around(corpus, ids)).keys if key.score >= LIKELY]
+        return any(key.right_table == table and key.left_table in used for key in keys) or (
+            len({key.right_table for key in keys if key.left_table == table}) > 1
+        )
+    return False
 
 
 def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.answer.cited_rows import sources_of, why_empty
-from tagframe.answer.doubts import Doubt, doubts_of
+from tagframe.answer.cited_rows import is_rightly_empty, sources_of, why_empty
 from tagframe.answer.guard import Reader
+from tagframe.answer.judging import Judged, judge
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
@@ -27,7 +27,6 @@ from tagframe.operators.packing import rows_per_call_of
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
-    from tagframe.retrieval import RetrievedTables
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,10 @@ class Execution:
         if self.reader is None:
             raise FactUnknown("sources are known only in the process that made the result: a pickle has no corpus")
         return sources_of(self.sql, self.reader)
+
+    def is_rightly_empty(self, rows: pd.DataFrame) -> bool:
+        """Whether these rows are none because everything has a match where the statement asks for what has none."""
+        return not len(rows) and self.reader is not None and is_rightly_empty(self.sql, self.reader)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "reader": None, "query": replace(self.query, retrieved=None)}
@@ -117,15 +120,18 @@ class ExecSQL:
             results.remember(done.rows, descriptions=said)
         return done.rows
 
-    def doubts(self, rows: pd.DataFrame, retrieved: RetrievedTables | None = None) -> tuple[Doubt, ...]:
-        """The doubts about these rows as an answer; see :func:`tagframe.answer.doubts.doubts_of`."""
-        return doubts_of(rows, retrieved)
+    def judged(self, query: Any, rows: pd.DataFrame, question: str) -> Judged:
+        """The doubts about these rows as an answer, and its chance; see :mod:`tagframe.answer.judging`."""
+        return judge(query, rows, question, self.corpus)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
-        """The conditions of the statement that leave no rows, in words for the model that wrote it."""
+        """The conditions of the statement that leave no rows, in words for the model that wrote it; "" if it is right
+        that there are none."""
         execution = results.recall(rows, "execution")
         if execution is None or execution.reader is None:
             return "The statement gave no rows."
+        if execution.is_rightly_empty(rows):
+            return ""
         return why_empty(execution.sql, execution.reader)
 
 

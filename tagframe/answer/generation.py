@@ -28,7 +28,7 @@ GEN_CHARACTERS = 40_000
 """The most characters of rows in one prompt; about 10,000 tokens."""
 _TEXT_ROWS = 10
 _MOST_VALUES = 200
-"""The most rows of one column that are an answer by themselves."""
+"""The most cells that are an answer by themselves."""
 
 _TASK = f"""You answer a question from the rows that a query found for it. The query has already done the selecting,
 counting, judging and ordering that the question asks for: take its rows, in their order, as its result.
@@ -46,14 +46,26 @@ Where neither the rows nor that hold the answer, say so.
 _NOTES_REQUEST = "Collect from the rows what answers this question, with every name and number that it needs: "
 
 
-def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:
-    """``gen``'s prompt: the question, as many rows as fit, and the number of those that do not."""
-    lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]), blanks=True)]
+def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
+    """``gen``'s prompt: the question, as many rows as fit, the number of those that do not, and what ``syn`` said."""
+    lines = _lines(rows)
     shown = _fitting(lines)
     count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
     said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
+    said += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
+    said += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
     text = f"{fence(lines[:shown], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
+
+
+def _lines(rows: pd.DataFrame) -> list[str]:
+    """Each row as JSON, with numbers to ten digits and without NUL characters."""
+    shown = rows.copy()
+    for position, dtype in enumerate(rows.dtypes):
+        if pd.api.types.is_float_dtype(dtype):
+            column = [None if pd.isna(cell) else float(f"{cell:.10g}") for cell in rows.iloc[:, position]]
+            shown.isetitem(position, np.array(column, dtype=object))
+    return [(line or "{}").replace("\\u0000", "") for line in encode_rows(shown, range(rows.shape[1]), blanks=True)]
 
 
 def _fitting(lines: Sequence[str]) -> int:
@@ -100,7 +112,7 @@ def _no_number(word: str) -> Any:
 class Generator:
     """``gen``: one call over the rows; if they do not fit into one prompt, ``sem_agg`` condenses them first.
 
-    No model is asked if ``syn`` marks the rows as the answer, and they are one row or one column.
+    No model is asked if ``syn`` marks the rows as the answer, and they have at most 200 cells.
 
     Attributes:
         text: whether to write a text even then.
@@ -124,13 +136,15 @@ class Generator:
         if not self.text and _are_the_answer(rows):
             values = tuple(plain_values(rows))
             return Generated(_in_words(rows, values), values)
-        lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]), blanks=True)]
+        execution = results.recall(rows, "execution")
+        query = None if execution is None else execution.query
+        lines = _lines(rows)
         if _fitting(lines) < len(lines):
             # The instruction is of the user, and may hold braces that name no column.
             request_text = request.replace("{", "{{").replace("}", "}}")
             notes = yield from OPERATORS["sem_agg"].steps(rows, f"{_NOTES_REQUEST}{request_text}", all_cols=True)
             rows = pd.DataFrame({"notes on all rows": notes.iloc[:, 0].to_list()})
-        generated: Generated = yield from one_value(gen_prompt(request, rows), parse_generated)
+        generated: Generated = yield from one_value(gen_prompt(request, rows, query), parse_generated)
         return generated
 
 
@@ -144,16 +158,18 @@ def _written_already(rows: pd.DataFrame) -> str | None:
 
 
 def _are_the_answer(rows: pd.DataFrame) -> bool:
-    """Whether ``syn`` says that no text is needed, so that the values of the rows are the answer."""
+    """Whether ``syn`` says that no text is needed, so that the values of the rows are the answer, or there are none."""
     execution = results.recall(rows, "execution")
-    if execution is None or execution.query.wants_text is not False or rows.isna().all(axis=None):
+    if execution is None or execution.query.wants_text is not False:
         return False
-    return len(rows) == 1 or (rows.shape[1] == 1 and len(rows) <= _MOST_VALUES)
+    return not len(rows) or (not is_empty(rows) and rows.size <= _MOST_VALUES)
 
 
 def _in_words(rows: pd.DataFrame, values: Sequence[Any]) -> str:
-    """One row with the names of its columns, or one column as a list."""
-    if rows.shape[1] == 1:
+    """One row with the names of its columns; more rows as a list or a table."""
+    if not len(rows):
+        return "none"
+    if rows.shape[1] == 1 or len(rows) > 1:
         return rows_as_text(rows)
     named = [f"{name}: {'none' if value is None else value}" for name, value in zip(rows.columns, values, strict=True)]
     return ", ".join(named)
@@ -183,6 +199,11 @@ def values_of(batch: Batch[T]) -> Step[list[T]]:
         if completion.error is not None:
             raise completion.error
     return [cast("T", completion.value) for completion in completions]
+
+
+def is_empty(rows: Any) -> bool:
+    """Whether there are no rows, or only nulls."""
+    return isinstance(rows, pd.DataFrame) and bool(rows.isna().all(axis=None))
 
 
 def plain_values(rows: pd.DataFrame) -> list[Any]:

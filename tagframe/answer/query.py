@@ -16,11 +16,14 @@ class Query:
     """The output of ``syn`` and the input of ``exec``.
 
     Attributes:
-        sql: one SELECT statement in the engine's dialect, with or without LM functions.
+        sql: one SELECT statement in the engine's dialect, with or without LM functions; "" if the tables lack what the
+            question needs.
         tables: that may be read: name in SQL → table id.
         retrieved: the retrieved tables; None if all tables were shown.
         assumptions: how ``syn`` read an ambiguous question.
         wants_text: whether a text is to be written from the rows; None if ``syn`` does not say.
+        lacking: what the question needs and the tables lack, in the words of ``syn``.
+        others: other readings of the question, each with its statement.
     """
 
     sql: str
@@ -28,13 +31,21 @@ class Query:
     retrieved: RetrievedTables | None = field(default=None, repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
     wants_text: bool | None = None
+    lacking: tuple[str, ...] = ()
+    others: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return self.sql
 
     def to_dict(self) -> dict[str, Any]:
         """The query as JSON values."""
-        return {"sql": self.sql, "tables": dict(self.tables), "assumptions": list(self.assumptions)}
+        said = {"assumptions": list(self.assumptions), "lacking": list(self.lacking)}
+        return {"sql": self.sql, "tables": dict(self.tables), **said, "others": [list(other) for other in self.others]}
+
+
+def can_run(query: Any) -> bool:
+    """Whether there is a statement, and not only what is lacking."""
+    return not isinstance(query, Query) or bool(query.sql) or not query.lacking
 
 
 def names_in_sql(profiles: Iterable[TableProfile]) -> dict[str, str]:

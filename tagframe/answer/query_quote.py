@@ -8,6 +8,7 @@ from typing import Any
 
 from tagframe import results
 from tagframe.answer.metering import as_step, metered
+from tagframe.answer.query import can_run
 from tagframe.answer.step_models import QuotingModels, driver
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import RowsFailed, TooManyRowsWarning, warn
@@ -38,6 +39,8 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
         UnsafeSQL, SQLFailed: as ``exec`` does.
         NotConfigured: a model is needed, and none is set.
     """
+    if not can_run(query):
+        return Quote(query=query)
     quoting = QuotingModels(lambda prompt: _GUESS)
     limits = getattr(execute, "limits", None)
     if isinstance(limits, SQLLimits):

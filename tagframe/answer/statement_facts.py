@@ -41,10 +41,12 @@ class StatementFacts:
     Attributes:
         joined: pairs of columns of two tables that it makes equal.
         held: the columns that it compares with texts.
+        read: the columns that it names.
     """
 
     joined: tuple[tuple[ColumnOf, ColumnOf], ...]
     held: tuple[HeldTo, ...]
+    read: tuple[ColumnOf, ...] = ()
 
 
 def facts_of_statement(sql: str, reader: Reader) -> StatementFacts:
@@ -58,6 +60,7 @@ def facts_of_statement(sql: str, reader: Reader) -> StatementFacts:
     named = {dialect.fold(name): (name, id) for name, id in reader.named(sql).items()}
     joined: list[tuple[ColumnOf, ColumnOf]] = []
     held: list[HeldTo] = []
+    read: list[ColumnOf] = []
     try:
         scopes = traverse_scope(parsed(reader.resolved(sql), dialect.name))
     except (SqlglotError, RecursionError):
@@ -71,7 +74,8 @@ def facts_of_statement(sql: str, reader: Reader) -> StatementFacts:
         for join in scope.find_all(exp.Join):
             joined += tables.using(join)
         held += tables.held()
-    return StatementFacts(tuple(dict.fromkeys(joined)), tuple(held))
+        read += [known[1] for column in scope.columns if (known := tables.meant(column)) is not None]
+    return StatementFacts(tuple(dict.fromkeys(joined)), tuple(held), tuple(dict.fromkeys(read)))
 
 
 def _bare(node: exp.Expr | None) -> exp.Expr | None:

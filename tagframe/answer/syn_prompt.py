@@ -34,17 +34,20 @@ columns stand in braces, as {{b.plot}} or {{b.first line}}, those of a subquery 
 They are asked once for each distinct value that the other conditions of the same WHERE leave, and with a LIMIT only
 until it is reached: name the fewest columns that decide, as a county and not a school where counties are judged. They
 do not stand in a correlated subquery (use a JOIN or IN), nor in a window.
-Knowledge of the world: write a single fact, as a year or a height, into the statement, and so a short list that you are
-sure is complete, spelled as the values are stored. Where more values could belong than you can list for sure, or where
-it is a matter of judgement, reading or taste, use a function over the column that holds the values.
+Knowledge of the world: write a single fact to compare with, as a year or a height, into the statement, and so a short
+list that you are sure is complete, spelled as the values are stored; make up no figure that is asked for. Where more
+values could belong than you can list for sure, or where it is a matter of judgement, reading or taste, use a function
+over the column that holds the values.
 
 {FENCE_RULE} The same holds for names and values in the schema.
 
 Reply with the statement alone, in a ```sql block. Its first line is "-- answer: values" where its rows are themselves
 the answer, as a number, names or a list are, or "-- answer: text" where a text is to be written from them. If the
 question can be read in more than one way and that changes the rows, a further line says your reading, as "-- assumed:
-members who ordered nothing are left out". If the tables lack what the question needs, and only then, reply with
-{{"missing": "what the table that is needed holds"}} instead."""
+members who ordered nothing are left out", and another line a different one with its statement, as "-- or: by seats:
+SELECT …"; so too where another column or table fits as well and may differ, or both ready figures and their rows. If
+the tables lack a part of what is asked, leave it out and say so, as "-- lacking: prices". If they lack what the
+question needs, and only then, reply with {{"missing": "what the table that is needed holds"}} instead."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,15 @@ class Written:
         sql: the statement.
         assumptions: how it read an ambiguous question.
         wants_text: whether a text is to be written from the rows; None if it does not say.
+        lacking: the parts of the question that the tables lack.
+        others: other readings of the question, each with its statement.
     """
 
     sql: str
     assumptions: tuple[str, ...] = ()
     wants_text: bool | None = None
+    lacking: tuple[str, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
 
 
 def _task(dialect: str) -> str:
@@ -137,31 +144,51 @@ _EXPECTED = "expected a SELECT statement in a ```sql block"
 _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|\()", re.IGNORECASE)
 
 
-_SAID = re.compile(r"^[ \t]*--[ \t]*(answer|assumed)[ \t]*:(.*)$\n?", re.IGNORECASE | re.MULTILINE)
+_KIND = r"(answer|assumed|or|lacking)[ \t]*:"
+_SAID = re.compile(rf"^[ \t]*--[ \t]*{_KIND}(.*)$\n?", re.IGNORECASE | re.MULTILINE)
+_SAID_OVER_LINES = re.compile(rf"(^[ \t]*--[ \t]*or[ \t]*:.*)\n[ \t]*--(?![ \t]*{_KIND})", re.IGNORECASE | re.MULTILINE)
+_OTHER = re.compile(r"(.*?)[\s:]*\b((?:SELECT|WITH)\b.*)", re.IGNORECASE)
 _LONGEST_SAID = 300
+_MOST_OTHERS = 3
 
 
 def read_statement(body: str) -> Written:
     """A statement, with the facts in its first comments.
 
-    >>> read_statement("-- answer: values\\n-- assumed: clubs without a coach are left out\\nSELECT 1")
-    Written(sql='SELECT 1', assumptions=('clubs without a coach are left out',), wants_text=False)
+    >>> read_statement("-- answer: values\\n-- assumed: clubs alone\\nSELECT 1")
+    Written(sql='SELECT 1', assumptions=('clubs alone',), wants_text=False, lacking=(), others=())
+    >>> read_statement("-- or: by seats: SELECT 2\\n-- lacking: prices\\nSELECT 1").others
+    (('by seats', 'SELECT 2'),)
     """
-    said: dict[str, list[str]] = {"answer": [], "assumed": []}
+    count = 1
+    while count:
+        body, count = _SAID_OVER_LINES.subn(r"\1", body)
+    said: dict[str, list[str]] = {"answer": [], "assumed": [], "or": [], "lacking": []}
     for kind, words in _SAID.findall(body):
-        said[kind.lower()].append(" ".join(words.split())[:_LONGEST_SAID])
+        said[kind.lower()].append(" ".join(words.split()))
     wants = {"values": False, "text": True}.get(said["answer"][0].strip('."').lower()) if said["answer"] else None
-    assumptions = tuple(dict.fromkeys(one for one in said["assumed"] if one.lower().strip(".") not in ("", "none")))
-    return Written(_SAID.sub("", body).strip(), assumptions, wants)
+    others = [known.groups() for words in said["or"][:_MOST_OTHERS] if (known := _OTHER.fullmatch(words))]
+    return Written(
+        _SAID.sub("", body).strip(),
+        _told(said["assumed"]),
+        wants,
+        _told(said["lacking"]),
+        tuple((words[:_LONGEST_SAID] or "otherwise", sql.rstrip("; ")) for words, sql in others),
+    )
 
 
-def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: bool = False) -> Written | Missing:
+def _told(lines: Sequence[str]) -> tuple[str, ...]:
+    """What lines say, each once; "none" and "nothing" say nothing."""
+    kept = [line[:_LONGEST_SAID] for line in lines if line.lower().strip(".") not in ("", "none", "nothing")]
+    return tuple(dict.fromkeys(kept))
+
+
+def parse_statement(text: str, check: Callable[[str], str]) -> Written | Missing:
     """Parse an answer of ``syn``: a statement that can run, or a missing table.
 
     Args:
         text: the answer: a statement, in a code block or not, or ``{"missing": …}``.
         check: returns the checked SQL, or raises :class:`UnsafeSQL` or :class:`SQLFailed`.
-        may_be_missing: whether the answer may say that a table is missing.
 
     Raises:
         AnswerRejected: it is neither, or cannot run; the reason is written for the model.
@@ -173,9 +200,7 @@ def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: b
         except json.JSONDecodeError as error:
             raise AnswerRejected(f"{_EXPECTED}, got {text[:120]!r} ({error})") from error
         if isinstance(said, dict) and set(said) == {"missing"} and isinstance(said["missing"], str):
-            if may_be_missing:
-                return Missing(said["missing"].strip() or "what the question needs")
-            raise AnswerRejected("there are no other tables: write the statement over those that are shown")
+            return Missing(" ".join(said["missing"].split())[:_LONGEST_SAID] or "what the question needs")
         raise AnswerRejected(f'expected a SELECT statement, or {{"missing": "…"}}, got {body[:120]!r}')
     written = read_statement(body)
     if _STATEMENT.match(written.sql) is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
@@ -21,6 +21,8 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+
+T = TypeVar("T")
 
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
@@ -54,7 +56,8 @@ class Synthesizer:
         """The query as a step: it must compile, after at most one repair.
 
         If a person has given a statement for exactly this question, that one is used, and no model is asked. The model
-        may say once that a table is missing; then more tables are retrieved, and the model is asked again.
+        may say that a table is missing. If the corpus has others, the nearest ones are added and it is asked again;
+        else the query has no statement and says what is lacking.
 
         Raises:
             EmptyQuestion: the question has no words.
@@ -68,12 +71,11 @@ class Synthesizer:
             return known
         shown = self.shown(request)
         prompt = self.prompt(request, shown)
-        said = yield from self._asked(prompt, shown, may_be_missing=True)
-        if isinstance(said, Missing):
-            shown, note = self._with(said.what, shown)
+        said = yield from self._asked(prompt, shown)
+        if isinstance(said, Missing) and (more := self._with(said.what, shown)) is not None:
+            shown, note = more
             prompt = self.prompt(request, shown, note)
             said = yield from self._asked(prompt, shown)
-        assert isinstance(said, Written)
         return _query(shown, said)
 
     def _runs(self, known: Query) -> bool:
@@ -85,16 +87,21 @@ class Synthesizer:
         return True
 
     def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
-        """Another query, after one that failed or gave no rows; None if the model repeats the first one."""
-        prompt = revised_prompt(self.prompt(request, query), query.sql, why)
-        said = yield from self._asked(prompt, query)
-        assert isinstance(said, Written)
-        return None if said.sql == query.sql else _query(query, said)
+        """Another query, after one that failed or gave no rows; None if the model repeats the first one.
 
-    def _asked(self, prompt: Prompt, shown: Query, *, may_be_missing: bool = False) -> Step[Written | Missing]:
+        What was lacking for the first one stays lacking, and what the model adds to the same statement is kept.
+        """
+        prompt = revised_prompt(self.prompt(request, query), query.sql, why)
+        other = _query(query, (yield from self._asked(prompt, query)))
+        other = replace(other, lacking=_both(query.lacking, other.lacking))
+        if other.sql == query.sql:
+            assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
+            other = replace(other, assumptions=assumed, others=others)
+        return None if other == query else other
+
+    def _asked(self, prompt: Prompt, shown: Query) -> Step[Written | Missing]:
         check = partial(_compiled, reader=Reader(self.corpus, shown.tables))
-        accept = partial(parse_statement, check=check, may_be_missing=may_be_missing)
-        return (yield from one_value(prompt, accept))  # type: ignore[no-any-return]
+        return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
@@ -127,21 +134,26 @@ class Synthesizer:
     def _of(self, found: RetrievedTables) -> Query:
         return Query("", names_in_sql(map(found.corpus.profile, found.ids)), found)
 
-    def _with(self, what: str, shown: Query) -> tuple[Query, str]:
-        """Tables for what is said to be missing, and a remark on them."""
+    def _with(self, what: str, shown: Query) -> tuple[Query, str] | None:
+        """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""
         known = set(shown.tables.values())
         others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
-        new: list[str] = []
-        if others and what.strip():
-            new = retrieve_tables(what, self.corpus.subset(others), k=_MORE).ids
+        if not others or not (new := retrieve_tables(what, self.corpus.subset(others), k=_MORE).ids):
+            return None
         tables = names_in_sql(self.corpus.profile(id) for id in [*shown.tables.values(), *new])
-        told = f"the last {len(new)} tables were added." if new else "it was looked for, and there is no further table."
+        told = f"the last {len(new)} tables were added."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
         return Query("", tables, shown.retrieved), note
 
 
-def _query(shown: Query, said: Written) -> Query:
-    return replace(shown, sql=said.sql, assumptions=said.assumptions, wants_text=said.wants_text)
+def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys([*one, *other]))
+
+
+def _query(shown: Query, said: Written | Missing) -> Query:
+    if isinstance(said, Missing):
+        return replace(shown, sql="", lacking=(said.what,))
+    return replace(shown, **{field.name: getattr(said, field.name) for field in fields(said)})
 
 
 def _compiled(sql: str, reader: Reader) -> str:

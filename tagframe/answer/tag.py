@@ -10,8 +10,10 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
-from tagframe.answer.generation import plain_values, rows_as_text
+from tagframe.answer.generation import is_empty, plain_values, rows_as_text
+from tagframe.answer.judging import Judged
 from tagframe.answer.metering import as_step, metered
+from tagframe.answer.query import can_run
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
 from tagframe.config import SearchSettings
@@ -37,7 +39,8 @@ class Exec(Protocol):
     """``exec(Q) -> T``: query execution.
 
     It may also have ``why_empty(rows)``, which explains in a text why there are no rows, and
-    ``doubts(rows, retrieved)``, which gives a :class:`~tagframe.answer.Doubt` for each reason to doubt them.
+    ``judged(query, rows, request)``, which gives the doubts about them and their chance to be right
+    (:class:`tagframe.answer.judging.Judged`).
     """
 
     def __call__(self, query: Any, /) -> Any:
@@ -149,14 +152,21 @@ class TAG:
             return metered(as_step(function, *arguments), name, request, took.append)
 
         query = yield from part("syn", self.syn, request)
-        query, rows = yield from self._executed(part, request, query)
-        said = None if self.gen is None else (yield from part("gen", self.gen, request, rows))
-        generated = _generated(said, rows)
-        found, doubts = getattr(query, "retrieved", None), getattr(self.exec, "doubts", None)
-        doubted = () if doubts is None else tuple(doubts(rows, found))
-        answer = Answer(request, generated.text, list(generated.values), query, rows, tuple(took), found, doubted)
-        if doubted and self.on_doubt != "keep":
-            message = f"the answer {answer.text!r:.200} to {request!r:.200} is in doubt: {'; '.join(map(str, doubted))}"
+        rows = pd.DataFrame()
+        if can_run(query):
+            query, rows = yield from self._executed(part, request, query)
+        if can_run(query):
+            said = None if self.gen is None else (yield from part("gen", self.gen, request, rows))
+            generated = _generated(said, rows)
+        else:
+            generated = Generated(f"The tables lack what the question needs: {'; '.join(query.lacking)}.")
+        found, judge = getattr(query, "retrieved", None), getattr(self.exec, "judged", None)
+        known = Judged() if judge is None else judge(query, rows, request)
+        said = request, generated.text, list(generated.values), query, rows, tuple(took), found
+        answer = Answer(*said, known.doubts, known.confidence, known.tables_confidence)
+        if known.doubts and self.on_doubt != "keep":
+            doubts = "; ".join(map(str, known.doubts))
+            message = f"the answer {answer.text!r:.200} to {request!r:.200} is in doubt: {doubts}"
             if self.on_doubt == "raise":
                 raise DoubtedAnswer(f"{message} (this error has the answer as .answer)", answer)
             warn(message, DoubtWarning)
@@ -175,25 +185,24 @@ class TAG:
         except SQLFailed as error:
             failure, why = error, f"The statement failed: {error}."
         revise, why_empty = getattr(self.syn, "revise", None), getattr(self.exec, "why_empty", None)
-        if rows is not None and revise is not None and why_empty is not None and _is_empty(rows):
+        if rows is not None and revise is not None and why_empty is not None and is_empty(rows):
             why = why_empty(rows)
         if why and revise is not None:
             try:
                 other = yield from part("syn again", revise, request, query, why)
+                if other is not None and not can_run(other):
+                    return other, pd.DataFrame()
+                if other is not None and rows is not None and str(other) == str(query):
+                    return other, rows
                 better = None if other is None else (yield from part("exec again", self.exec, other))
             except (LMError, SQLFailed):
                 better = None
-            if better is not None and (rows is None or not _is_empty(better)):
+            if better is not None and (rows is None or not is_empty(better)):
                 return other, better
         if failure is not None:
             raise failure
         assert rows is not None
         return query, rows
-
-
-def _is_empty(rows: Any) -> bool:
-    """Whether there are no rows, or only nulls."""
-    return isinstance(rows, pd.DataFrame) and bool(rows.isna().all(axis=None))
 
 
 def _generated(said: Any, rows: pd.DataFrame) -> Generated:

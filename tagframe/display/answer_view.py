@@ -21,7 +21,7 @@ def answer_text(answer: Answer) -> str:
     lines += [f"values:   {answer.values!r}"] if answer.values else []
     lines += [f"assumed:  {one}" for one in answer.assumptions]
     lines += [f"doubt:    {one}" for one in answer.doubts]
-    lines += [f"tables:   {answer.confidence:.0%} likely the right tables"] if answer.confidence is not None else []
+    lines += [f"sure:     {answer.confidence:.0%} likely right"] if answer.confidence is not None else []
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
     for position, step in enumerate(answer.steps):
         lines.append(str(step))
@@ -57,7 +57,7 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     names = [escaped(str(name)) for name in shown.columns]
     cells = [[escaped(str(cell)) for cell in row] for row in shown.itertuples(index=False)]
     parts.append(table(names, cells, words=set(names)) if names else "")
-    sure = "" if answer.confidence is None else f", {answer.confidence:.0%} likely the right tables"
+    sure = "" if answer.confidence is None else f", {answer.confidence:.0%} likely right"
     parts.append(
         small(answer.made_of + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
     )

@@ -27,8 +27,8 @@ def clubs():
     return tf.open_corpus({"club": CLUBS, "coach": COACHES, "member": MEMBERS})
 
 
-def kinds(corpus, sql, found=None):
-    return [(doubt.reason, doubt.facts) for doubt in doubts_of(tf.exec_sql(corpus)(sql), found)]
+def kinds(corpus, sql, found=None, question=""):
+    return [(doubt.reason, doubt.facts) for doubt in doubts_of(tf.exec_sql(corpus)(sql), found, question)]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def kinds(corpus, sql, found=None):
         ),
         (
             "SELECT coach FROM coach ORDER BY wins DESC LIMIT 1",
-            [("reading", "1 further row ties with row 1 in ORDER BY")],
+            [("tie", "1 further row ties with row 1 in ORDER BY")],
         ),
         ("SELECT wins FROM coach ORDER BY wins DESC LIMIT 1", []),
         ("SELECT coach FROM coach ORDER BY wins DESC, coach LIMIT 1", []),
@@ -75,7 +75,7 @@ def test_a_statement_is_doubted_for_what_can_be_looked_up(clubs, sql, doubts):
 
 
 def test_a_join_by_no_key_is_doubted(clubs):
-    assert kinds(clubs, "SELECT 1 AS n FROM club, coach WHERE club_id = wins")[0] == (
+    assert kinds(clubs, "SELECT name FROM club, coach WHERE club_id = wins")[0] == (
         "join",
         "low-confidence key frames.club.club_id = frames.coach.wins (0%); "
         "likelier: frames.club.coach_id = frames.coach.coach_id (95%)",
@@ -86,8 +86,6 @@ def test_statements_that_cannot_be_followed_are_not_doubted_by_mistake(clubs):
     for sql in (
         "SELECT name FROM club UNION SELECT coach FROM coach",
         "WITH c AS (SELECT * FROM club WHERE name = 'Polo') SELECT count(*) FROM c",
-        "SELECT name, (SELECT count(*) FROM member m WHERE m.club_id = club.club_id) AS n FROM club",
-        "SELECT 1 AS one",
         "SELECT name, rank() OVER (ORDER BY club_id) AS r FROM club LIMIT 2",
     ):
         assert kinds(clubs, sql) == []
@@ -105,6 +103,33 @@ def two(tmp_path):
         for name, frame in frames.items():
             frame.to_csv(tmp_path / database / f"{name}.csv", index=False)
     return tf.open_corpus(tmp_path / "riding").union(tf.open_corpus(tmp_path / "chess"))
+
+
+@pytest.mark.parametrize(
+    ("read", "unread", "cells", "reasons"),
+    [
+        ("riding.member", "riding.club", (), []),  # the parent of a table that holds its key
+        ("riding.member", "riding.club", (("name", "clubs"),), ["table"]),
+        ("riding.club", "riding.member", (), ["table"]),  # the table with the rows
+    ],
+)
+def test_the_parent_of_a_table_is_no_doubt_unless_its_cells_have_a_word_of_the_question(
+    two, read, unread, cells, reasons
+):
+    hits = (TableHit(unread, 1.0, probability=0.7, cells=cells), TableHit(read, 1.0, probability=0.45))
+    known = RetrievedTables("which clubs?", hits, two)
+    assert [
+        reason for reason, _ in kinds(two, f'SELECT * FROM "{read}"'.replace("riding.member", "member"), known)
+    ] == reasons
+
+
+def test_another_database_is_no_doubt_if_only_this_one_has_the_literal_of_the_question(two):
+    sql = "SELECT club_id FROM \"riding.club\" WHERE name = 'Polo'"
+    hits = (TableHit("riding.club", 1.0, probability=0.9), TableHit("chess.club", 1.0, probability=0.6))
+    for cells, reasons in ((), []), ((("name", "Polo"),), ["database"]):
+        rival = TableHit("chess.club", 1.0, probability=0.6, cells=cells)
+        known = RetrievedTables("what is the id of Polo?", (hits[0], rival), two)
+        assert [reason for reason, _ in kinds(two, sql, known)] == reasons
 
 
 def test_tables_and_databases_that_may_be_meant_are_named(two):
@@ -146,15 +171,15 @@ TIED = "SELECT coach FROM coach ORDER BY wins DESC LIMIT 1"
 
 def test_an_answer_says_its_doubts_wherever_it_is_shown(live, clubs):
     live.answers = Model(TIED)
-    answer = tf.ask("Who has won most?", clubs)
+    answer = tf.ask("Which coach has the most wins?", clubs)
     (doubt,) = answer.doubts
-    assert doubt.reason == "reading"
+    assert doubt.reason == "tie"
     assert f"\ndoubt: {doubt.facts}\n" in repr(answer)
     assert f"doubt:    {doubt.facts}" in answer.explain()
     assert f"doubt: {doubt.facts}" in answer._repr_html_()
-    assert answer.to_dict()["doubts"] == [{"reason": "reading", "facts": doubt.facts}]
-    assert answer.confidence is None
-    assert answer.to_dict()["confidence"] is None
+    assert answer.to_dict()["doubts"] == [{"reason": "tie", "facts": doubt.facts}]
+    assert f"from 1 row of frames.coach, {answer.confidence:.0%} likely right" in repr(answer)
+    assert f"sure:     {answer.confidence:.0%} likely right" in answer.explain()
     assert pickle.loads(pickle.dumps(answer)).doubts == answer.doubts
 
 
@@ -162,24 +187,28 @@ def test_a_doubt_is_kept_warned_of_or_raised(live, clubs):
     live.answers = Model(TIED)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tf.ask("Who has won most?", clubs)
+        tf.ask("Which coach has the most wins?", clubs)
     with pytest.warns(DoubtWarning, match="1 further row"):
-        tf.ask("Who has won most?", clubs, on_doubt="warn")
+        tf.ask("Which coach has the most wins?", clubs, on_doubt="warn")
     with pytest.raises(DoubtedAnswer, match="1 further row") as error:
-        tf.ask("Who has won most?", clubs, on_doubt="raise")
+        tf.ask("Which coach has the most wins?", clubs, on_doubt="raise")
     assert error.value.answer.values == ["Bo"]
-    (kept,) = tf.ask_many(["Who has won most?"], clubs, on_doubt="raise")
+    (kept,) = tf.ask_many(["Which coach has the most wins?"], clubs, on_doubt="raise")
     assert isinstance(kept, DoubtedAnswer)
     with pytest.raises(InvalidArgument, match="on_doubt must be 'keep', 'warn' or 'raise'; got 'no'"):
-        tf.ask("Who has won most?", clubs, on_doubt="no")
+        tf.ask("Which coach has the most wins?", clubs, on_doubt="no")
 
 
-def test_confidence_is_of_the_tables_that_were_found(live, clubs):
+@pytest.mark.parametrize("k", [None, 2])
+def test_an_answer_has_a_chance_of_its_own_and_one_of_its_tables(live, clubs, k):
     live.answers = Model("SELECT name FROM club")
-    answer = tf.ask("Which names have the clubs?", clubs, k=2)
-    assert 0 < answer.confidence < 1
-    assert f", {answer.confidence:.0%} likely the right tables" in repr(answer)
+    answer = tf.ask("Which names have the clubs?", clubs, k=k)
     assert answer.to_dict()["confidence"] == round(answer.confidence, 4)
+    assert answer.to_dict()["tables_confidence"] == round(answer.tables_confidence, 4)
+    live.answers = Model("SELECT avg(club_id) FROM club WHERE name = 'Dressage'")
+    other = tf.ask("Which names have the clubs?", clubs, k=k, store=None)
+    assert other.tables_confidence == answer.tables_confidence
+    assert 0 < other.confidence < answer.confidence < 1
 
 
 def test_values_that_were_not_judged_are_a_doubt(live, clubs):
@@ -208,7 +237,7 @@ def test_other_engines_are_looked_up_in_their_own_words(kind, request):
             "SELECT o.coach, count(c.name) FROM club c JOIN coach o ON c.coach_id = o.coach_id GROUP BY o.coach",
             ["reading"],
         ),
-        ("SELECT coach FROM coach ORDER BY wins DESC NULLS LAST LIMIT 1", ["reading"]),
+        ("SELECT coach FROM coach ORDER BY wins DESC NULLS LAST LIMIT 1", ["tie"]),
         ("SELECT name FROM club WHERE name ILIKE 'pollo'", ["value", "empty"]),
         ("SELECT name FROM club WHERE name ILIKE 'polo'", []),
     ]:
@@ -220,18 +249,253 @@ def test_what_a_model_judged_is_not_asked_again_for_another_reading(live, clubs)
     sql = "SELECT coach FROM coach WHERE sem_filter('{coach} is a name') ORDER BY wins DESC LIMIT 1"
     rows = tf.exec_sql(clubs)(sql)
     sent = len(live.requests)
-    assert [doubt.reason for doubt in doubts_of(rows, None)] == ["reading"]
+    assert [doubt.reason for doubt in doubts_of(rows, None)] == ["tie"]
     assert len(live.requests) == sent
 
 
 @pytest.mark.parametrize(
     ("sql", "reasons"),
     [
-        ("SELECT [1, 2] AS l FROM club c JOIN coach o ON c.coach_id = o.coach_id", ["reading", "reading"]),
-        ("SELECT {'a': wins} AS s, coach FROM coach ORDER BY wins DESC LIMIT 1", ["reading"]),
+        ("SELECT [1, 2] AS l FROM club c JOIN coach o ON c.coach_id = o.coach_id", ["lacking", "reading", "reading"]),
+        ("SELECT {'a': wins} AS s, coach FROM coach ORDER BY wins DESC LIMIT 1", ["tie"]),
         ("SELECT coach FROM coach ORDER BY wins DESC LIMIT 1.0", []),
     ],
 )
 def test_odd_cells_and_numbers_cost_no_answer(sql, reasons):
     corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES}, engine="duckdb")
     assert [reason for reason, _ in kinds(corpus, sql)] == reasons
+
+
+EACH = "SELECT c.name, count(*) AS n FROM club c JOIN member m ON m.club_id = c.club_id GROUP BY c.name"
+LEFT = "SELECT c.name, count(m.member_id) AS n FROM club c LEFT JOIN member m ON m.club_id = c.club_id GROUP BY c.name"
+INSIDE = "SELECT name, (SELECT count(*) FROM member m WHERE m.club_id = club.club_id) AS n FROM club"
+BOTH = "SELECT c.name, o.coach FROM club c JOIN coach o USING (coach_id)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "question", "facts"),
+    [
+        (EACH, "For each club, how many members?", ["with them, there would be 3 rows instead of 2"]),
+        (EACH, "How many members have the clubs?", []),
+        (EACH, "For each club that has members, how many?", []),
+        (f"{EACH} HAVING count(*) > 1", "For each club, how many members?", []),
+        (f"{EACH} ORDER BY n DESC LIMIT 2", "Each of the top 2 clubs?", []),
+        (BOTH, "The name and coach of each club", ["with them, there would be 3 rows instead of 2"]),
+        (BOTH, "The names and coaches of clubs", []),
+        ("SELECT DISTINCT c.name FROM club c JOIN member m USING (club_id)", "each club with members", []),
+        # the mirror: rows without a match that are there
+        (LEFT, "The number of members by club", ["without them, there would be 2 rows instead of 3"]),
+        (LEFT, "The number of members by club, also those with none", []),
+        (INSIDE, "The number of members by club", ["without them, there would be 2 rows instead of 3"]),
+        (INSIDE, "The number of members by club, 0 where there is none", []),
+        # one thing is asked for
+        ("SELECT coach FROM coach WHERE wins = 5", "Who is the coach who has won 5 times?", ["there are 2 rows"]),
+        ("SELECT coach FROM coach WHERE wins = 3", "Who is the coach who has won 3 times?", []),
+        ("SELECT coach FROM coach WHERE wins = 5", "Who are the coaches who have won 5 times?", []),
+        # a sum or a count
+        ("SELECT count(*) AS n FROM coach", "What are the total wins?", ["it would be 13 instead of 3"]),
+        ("SELECT count(*) AS n FROM coach", "What is the total number of wins?", []),
+        ("SELECT sum(wins) AS n FROM coach", "What are the total wins?", []),
+    ],
+)
+def test_other_readings_are_told_where_the_question_leaves_them_open(clubs, sql, question, facts):
+    told = [text for reason, text in kinds(clubs, sql, question=question) if reason == "reading"]
+    assert [any(fact in text for text in told) for fact in facts] == [True] * len(facts)
+    assert len(told) == len(facts)
+
+
+def test_a_row_without_a_match_counts_none():
+    club, member = CLUBS.assign(club_id=[1, 2, 4]), MEMBERS.assign(club_id=[1, 1, 1, 2])
+    corpus = tf.open_corpus({"club": club, "member": member})
+    sql = "SELECT c.club_id, count(*) AS n FROM club c JOIN member m ON m.club_id = c.club_id GROUP BY c.club_id"
+    ((reason, fact),) = kinds(corpus, sql)
+    assert (reason, "there would be 3 rows instead of 2" in fact) == ("reading", True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_told"),
+    [
+        ("SELECT avg(points) AS p FROM result WHERE race = 1", True),
+        ("SELECT avg(points) AS p FROM result WHERE race = 2", False),
+        ("SELECT driver FROM result WHERE points > 1 AND race = 1", True),
+        ("SELECT driver FROM result WHERE points > 1 AND race = 2", False),
+        ("SELECT count(*) AS n FROM result WHERE race = 1", False),
+    ],
+)
+def test_half_of_the_rows_without_a_value_are_told(sql, is_told):
+    points = pd.array([4, None, None, 3, 2, 1], dtype="Int64")
+    result = pd.DataFrame({"driver": list("abcdef"), "race": [1, 1, 1, 2, 2, 2], "points": points})
+    told = [fact for _, fact in kinds(tf.open_corpus({"result": result}), sql)]
+    assert told == (["2 of 3 rows have no value in points"] if is_told else [])
+
+
+@pytest.mark.parametrize(("scores", "is_told"), [((0.9, 0.62, 0.6), True), ((0.9, 0.7, 0.1), False)])
+def test_close_scores_at_the_end_of_a_ranking_are_told(live, scores, is_told):
+    of = dict(zip(("Ann", "Bo", "Cy"), scores, strict=True))
+    live.answers = lambda request: str(next(score for name, score in of.items() if name in request.prompt))
+    corpus = tf.open_corpus({"coach": COACHES.assign(wins=[1, 2, 3])})
+    sql = "SELECT coach FROM coach ORDER BY sem_score('how kind {coach} sounds') DESC LIMIT 2"
+    rows = tf.exec_sql(corpus, rows_per_call=None)(sql)
+    told = [doubt.facts for doubt in doubts_of(rows, None) if doubt.reason == "tie"]
+    assert told == (["the scores of rows 2 and 3 are close: 0.62 and 0.60"] if is_told else [])
+
+
+COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
+READY = pd.DataFrame({"club_id": [1, 3], "number_of_members": [2, 5], "member_number": [8, 9]})
+
+
+@pytest.mark.parametrize(
+    ("frames", "sql", "facts"),
+    [
+        ({"season": COPY}, "SELECT wins FROM coach", ["season.wins has other values than coach.wins"]),
+        ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
+        ({"season": COPY}, "SELECT coach FROM coach", []),
+        ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
+        (
+            {"size": READY},
+            "SELECT club_id, number_of_members FROM size",
+            ["size.number_of_members has other figures than the count of the rows of member"],
+        ),
+        (
+            {"size": READY},
+            "SELECT club_id, count(*) AS n FROM member GROUP BY club_id",
+            ["size.number_of_members has other figures than the count of the rows of member"],
+        ),
+        ({"size": READY.assign(number_of_members=2)}, "SELECT club_id, number_of_members FROM size", []),
+        ({"size": READY}, "SELECT club_id, member_number FROM size", []),
+    ],
+)
+def test_columns_that_another_table_has_with_other_values_are_told(frames, sql, facts):
+    corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES, "member": MEMBERS, **frames})
+    assert [fact for _, fact in kinds(corpus, sql)] == facts
+
+
+@pytest.mark.parametrize(
+    ("sql", "fact"),
+    [
+        ("SELECT 4 AS clubs", "the statement reads no table"),
+        ("SELECT name, 30000 AS members FROM club", "the statement itself gives 30000, read from no column"),
+        ("SELECT name, NULL AS members FROM club", "the statement itself gives NULL, read from no column"),
+        ("SELECT name, club_id * 2 AS two FROM club", ""),
+        ("SELECT CASE WHEN count(*) > 2 THEN 'yes' ELSE 'no' END AS a FROM club", ""),
+        ("SELECT EXISTS(SELECT 1 FROM club WHERE club_id = 1) AS a FROM club LIMIT 1", ""),
+    ],
+)
+def test_what_a_statement_makes_up_is_lacking(clubs, sql, fact):
+    told = [text for reason, text in kinds(clubs, sql) if reason == "lacking"]
+    assert told == ([fact] if fact else [])
+
+
+class Says:
+    """Answers as ``syn`` in order; any other prompt is an error."""
+
+    def __init__(self, *texts):
+        self.texts = list(texts)
+
+    def __call__(self, request):
+        return self.texts.pop(0) if "<tables>" in str(request.messages) else json.dumps({"text": "None.", "values": []})
+
+
+def test_what_the_tables_lack_is_final_and_costs_one_call(live, clubs):
+    live.answers = Says('{"missing": "ticket  prices"}')
+    answer = tf.ask("What does a ticket of a club cost?", clubs)
+    assert (answer.values, answer.value, answer.calls, answer.tables) == ([], None, 1, [])
+    assert answer.lacking == ("ticket prices",)
+    assert answer.text == "The tables lack what the question needs: ticket prices."
+    assert [(doubt.reason, doubt.facts) for doubt in answer.doubts] == [("lacking", "the tables lack: ticket prices")]
+    assert answer.to_dict()["lacking"] == ["ticket prices"]
+    assert "doubt: the tables lack: ticket prices" in repr(answer)
+    assert answer.explain()
+    assert answer._repr_html_()
+    with pytest.raises(DoubtedAnswer, match="ticket prices"):
+        tf.ask("What does a ticket of a club cost?", clubs, on_doubt="raise")
+    assert tf.ask("What does a ticket of a club cost?", clubs, quote=True).calls == 0
+
+
+def test_a_part_that_is_lacking_is_a_doubt_that_a_revision_keeps(live, clubs):
+    first = "-- answer: values\n-- lacking: prices\nSELECT name FROM club WHERE name = 'polo'"
+    live.answers = Says(first, "-- answer: values\nSELECT name FROM club WHERE name = 'Polo'")
+    answer = tf.ask("Name and price of polo?", clubs)
+    assert (answer.values, answer.lacking) == (["Polo"], ("prices",))
+    assert [doubt.reason for doubt in answer.doubts][:1] == ["lacking"]
+    assert answer.confidence <= 0.1
+
+
+def test_a_revision_may_add_an_assumption_or_say_what_is_lacking(live, clubs):
+    sql = "SELECT name FROM club WHERE name = 'polo'"
+    live.answers = Says(f"-- lacking: prices\n{sql}", f"-- assumed: polo is a club\n{sql}")
+    answer = tf.ask("Name and price of polo?", clubs)
+    assert (answer.assumptions, answer.lacking) == (("polo is a club",), ("prices",))
+    assert [step.name for step in answer.steps] == ["syn", "exec", "syn again", "gen"]
+    live.answers = Says(sql, '{"missing": "prices"}')
+    answer = tf.ask("Price of polo?", clubs)
+    assert (answer.values, answer.lacking, answer.calls) == ([], ("prices",), 2)
+
+
+def test_another_statement_is_told_where_its_rows_differ(live, clubs):
+    others = "-- or: by wins: SELECT coach FROM coach\n-- WHERE wins = 3\n"
+    others += "-- or: by id: SELECT coach FROM coach WHERE coach_id > 7"
+    live.answers = Says(
+        f"-- answer: values\n{others}\n-- or: bad: SELECT nothing FROM coach\nSELECT coach FROM coach WHERE wins = 5"
+    )
+    answer = tf.ask("Which coaches?", clubs)
+    assert answer.values == ["Bo", "Cy"]
+    told = [doubt.facts for doubt in answer.doubts if doubt.reason == "reading"]
+    assert told == ["it can be read otherwise, by wins: there would be 1 row instead of 2"]
+
+
+def test_an_anti_join_that_is_rightly_empty_costs_one_call(live, clubs):
+    sql = "SELECT name FROM club c WHERE NOT EXISTS (SELECT 1 FROM club d WHERE d.club_id = c.club_id)"
+    live.answers = Says(f"-- answer: values\n{sql}")
+    answer = tf.ask("Which clubs are not clubs?", clubs)
+    assert (answer.values, answer.text, answer.calls, answer.doubts) == ([], "none", 1, ())
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_right"),
+    [
+        ("SELECT name FROM club WHERE club_id NOT IN (SELECT club_id FROM club)", True),
+        ("SELECT name FROM club EXCEPT SELECT name FROM club", True),
+        ("SELECT m.town FROM member m LEFT JOIN club c USING (club_id) WHERE c.club_id IS NULL", True),
+        # a NULL in NOT IN leaves no row whatever the others are
+        ("SELECT coach FROM coach WHERE coach_id NOT IN (SELECT coach_id FROM club)", False),
+        ("SELECT name FROM club WHERE name = 'x' AND club_id NOT IN (SELECT club_id FROM club)", False),
+        ("SELECT name FROM club WHERE name = 'x' EXCEPT SELECT name FROM club", False),
+        ("SELECT name FROM club WHERE club_id > 9", False),
+    ],
+)
+def test_no_rows_are_right_only_where_everything_has_a_match(clubs, sql, is_right):
+    assert ("empty" in [reason for reason, _ in kinds(clubs, sql)]) is not is_right
+
+
+@pytest.mark.slow
+def test_a_question_that_nothing_fits_is_doubted_though_all_tables_are_shown(live, clubs):
+    live.answers = Model("SELECT count(*) AS n FROM member")
+    (doubt,) = tf.ask("What is the boiling point of mercury in kelvin?", clubs).doubts
+    assert doubt.facts.startswith("nothing here seems to fit the question (")
+    assert tf.ask("How many members are there?", clubs).doubts == ()
+
+
+def test_gen_is_not_asked_for_values_of_several_columns_or_of_no_row(live, clubs):
+    live.answers = Says("-- answer: values\nSELECT coach, wins FROM coach WHERE wins < 6 ORDER BY coach_id")
+    answer = tf.ask("Each coach with the wins?", clubs)
+    assert (answer.values, answer.calls) == (["Ann", 3, "Bo", 5, "Cy", 5], 1)
+    sql = "-- answer: values\nSELECT coach FROM coach WHERE wins > 6"
+    live.answers = Says(sql, sql)
+    answer = tf.ask("Which coach has more than 6 wins?", clubs)
+    assert (answer.values, answer.text, answer.calls) == ([], "none", 2)
+
+
+def test_gen_is_told_assumptions_and_lacks_and_gets_plain_numbers(live):
+    corpus = tf.open_corpus({"sale": pd.DataFrame({"what": ["a\0b"], "paid": [4519.679999999999]})})
+    seen = []
+    live.answers = lambda request: (
+        "-- assumed: refunds count\n-- lacking: dates\nSELECT what, paid FROM sale"
+        if "<tables>" in request.prompt
+        else seen.append(request.prompt) or json.dumps({"text": "All.", "values": []})
+    )
+    tf.ask("What was paid, and when?", corpus)
+    (prompt,) = seen
+    assert "It is assumed that refunds count." in prompt
+    assert "The tables lack this part: dates." in prompt
+    assert '{"what": "ab", "paid": 4519.68}' in prompt

@@ -51,6 +51,8 @@ probability .9. So a second table is expensive if one is needed, and cheap if fo
 
 UNFIT = 0.25
 """If the corpus has the answer with a lower probability, the note says that nothing fits."""
+NOTHING_FITS = "nothing here seems to fit the question"
+"""How that note begins."""
 
 SAID = 0.5
 """The least probability of a table of the set that alone has a name of the question, so that a merge does not leave it
@@ -321,7 +323,7 @@ def _positions(known: Posterior, mask: int) -> list[int]:
 def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confidence: float, fits: float) -> str:
     """The confidence in the set, and the probability of the next candidate."""
     if fits < UNFIT:
-        return f"nothing here seems to fit the question ({fits:.0%} likely that these tables answer it)"
+        return f"{NOTHING_FITS} ({fits:.0%} likely that these tables answer it)"
     outside = np.where(problem.anchor, 0.0, chance)
     outside[list(order)] = 0.0
     following = f" (next candidate: {outside.max():.0%})" if outside.any() else ""
