@@ -249,8 +249,9 @@ class LM:
             take(jobs, store)
             return True
         stored = None
+        endpoint, model = self.stored_as
         with warned(store, "read"):
-            stored = store.lookup([job.key for job in jobs], *self.stored_as, jobs[0].batch.stored)
+            stored = store.lookup([job.key for job in jobs], endpoint, model, jobs[0].batch.stored)
         for job in jobs:
             if stored is not None and (answer := stored.get(job.key)) is not None:
                 job.take_stored(answer)

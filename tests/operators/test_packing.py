@@ -467,7 +467,7 @@ STEPS = [
     "lm.progress_bar.Bar._grow",
     "lm.progress_bar.Bar._update",
     "lm.progress_bar.Bar._close",
-    "lm.stream.ledger.record",
+    "lm.stream.record",
     "lm.store.ResponseStore.put",
     "lm.store.ResponseStore.put_log",
     "lm.store.ResponseStore.forget",

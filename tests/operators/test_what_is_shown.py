@@ -80,7 +80,7 @@ def test_blank_cells_beside_others_are_left_out():
     assert set(encode_rows(frame, [0, 1, 2])) == {'{"a": "x", "n": 0}'}
     lm = Scripted(lambda message: "True")
     assert len(tf.sem_filter(frame, "{a} and {b} agree", lm=lm)) == 3
-    assert set(lm.asked) == {'<row>\n{"a": "x"}\n</row>'}
+    assert set(lm.asked) == {'<row>\n{"a": "x"}\n</row>\nAnswer with True or False:'}
 
 
 @pytest.mark.parametrize("name", ASKED)
