@@ -24,7 +24,7 @@ _CUT = " … (cut)"
 _LABEL = re.compile(r"^\W*([LR]?\d+)\b[\]:.) ]*(?=[\[{\"])")
 _DATA = re.compile(r"<(\w+)>\n.*?\n</\1>", re.DOTALL)
 _SCALE = re.compile(r"\bfrom (\d+) to (\d+)\b")
-_OPTIONS = re.compile(r"one of (?:these|the)\b[^\n]*?:\s*((?:'[^']*'(?:, )?)+)")
+_OPTIONS = re.compile(r"one of (?:these|the)\b[^\n]*?:\s*((?:'[^']*'(?:, )?)+)", re.IGNORECASE)
 _AGAINST = re.compile(
     r"\b(?:negative|negatively|unfavou?rable|harsh\w*|dislikes?|critical|worst|least)\b", re.IGNORECASE
 )

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 from tagframe import config
 from tagframe.errors import ReplayMiss
-from tagframe.lm import LM, Arrived, Batch, Prompt, Quote, QuotingLM, Stream, get_lm
+from tagframe.lm import LM, Arrived, Batch, Prompt, Quote, QuotingLM, Stream, Usage, get_lm
 
 
 def driver(models: ModelsOfSteps | None = None) -> LM:
@@ -103,6 +103,15 @@ class _Streams:
             except ReplayMiss as error:
                 miss = miss or error
         return _nothing(miss)
+
+    def arrived(self) -> Arrived:
+        """The completions since the last call, without waiting."""
+        found = (stream.arrived().items() for stream in self._streams.values())
+        return {batch: completions for items in found for batch, completions in items}
+
+    def usage(self) -> Usage:
+        """Usage of all models so far."""
+        return sum((stream.usage() for stream in self._streams.values()), Usage())
 
     def __enter__(self) -> Self:
         return self

@@ -15,12 +15,14 @@ from tagframe.display import Public, rows_html
 from tagframe.errors import AuthenticationFailed, InvalidArgument, LMError, ModelNotFound, NotConfigured
 from tagframe.lm import LM, RetryPolicy, get_lm, total_usage
 from tagframe.lm.pricing import price_of
-from tagframe.lm.probe import AT_ONCE, Probed, probe
+from tagframe.lm.probe import AT_ONCE, Probed, probe, structured
+from tagframe.lm.structure import Way
 
 Verdict: TypeAlias = Literal["ok", "note", "bad"]
 
 SMALL_WINDOW = 8192
 """Tokens; in less, syn's schema of a few tables or an agg of many rows may not fit."""
+_WAYS = {"grammar": "grammar", "json_schema": "JSON schema"}
 _RETRY = RetryPolicy(faults=1, refusals=2, outage=10.0)
 _ROWS = pd.DataFrame({"review": ["A warm and funny film.", "Two hours of boredom."]})
 _ONE = _ROWS.head(1)
@@ -118,8 +120,11 @@ def check_lm(model: str | None = None, *, api_base: str | None = None, api_key: 
     except LMError as error:
         return LMCheck(lm.model, (_unreachable(error),), requests=1)
     forms, sent = _forms(lm)
-    findings = (Finding("reachable", "ok", lm.transport.endpoint), *_server(lm, probed), *forms, _price(lm))
-    return LMCheck(lm.model, findings, _settings(lm, probed, api_base), 4 + AT_ONCE + sent)
+    way = lm.structured_by()  # as the operators' requests have shown
+    sent += way is None
+    way = way or ("json_schema" if structured(lm) else "off")
+    findings = (Finding("reachable", "ok", lm.transport.endpoint), *_server(lm, probed, way), *forms, _price(lm))
+    return LMCheck(lm.model, findings, _settings(lm, probed, api_base), 3 + AT_ONCE + sent)
 
 
 def _unreachable(error: LMError) -> Finding:
@@ -130,7 +135,7 @@ def _unreachable(error: LMError) -> Finding:
     return Finding("reachable", "bad", str(error), "is the server running, and api_base= its address with /v1?")
 
 
-def _server(lm: LM, probed: Probed) -> list[Finding]:
+def _server(lm: LM, probed: Probed, way: Way) -> list[Finding]:
     window = probed.window
     few = "start the server with more: --ctx-size (llama.cpp), OLLAMA_CONTEXT_LENGTH, --max-model-len (vLLM)"
     more = "--parallel (llama.cpp) or OLLAMA_NUM_PARALLEL serves more"
@@ -141,9 +146,9 @@ def _server(lm: LM, probed: Probed) -> list[Finding]:
         else Finding("context", "ok", f"{window:,} tokens")
         if window >= SMALL_WINDOW
         else Finding("context", "note", f"{window:,} tokens", few),
-        Finding("structured output", "ok", "held to a JSON schema")
-        if probed.structured
-        else Finding("structured output", "note", "not held to a JSON schema", "weak models then miss the form often"),
+        Finding("structured output", "note", "answers are held to no form", "weak models then miss the form often")
+        if way == "off"
+        else Finding("structured output", "ok", f"answers are held to a {_WAYS[way]}"),
         Finding("logprobs", "ok", "given")
         if probed.logprobs
         else Finding("logprobs", "note", "not given", "confidence= and cascades have less to go by"),

@@ -116,8 +116,8 @@ class Attempts:
             state, refused = self._route.state, False
             if meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error):
                 state.gives_logprobs = False
-            elif way != "off" and _refuses_form(error, known=state.structured is not None):
-                way, refused = "off", state.structured is None
+            elif way != "off" and _refuses_form(error, known=state.held):
+                way, refused = "off", not state.held
                 if refused:
                     state.structured = "off"
                 elif meter.parameters.form is not None:
@@ -195,6 +195,7 @@ class Attempts:
             self._route.state.probing = None
 
     def _learn_way(self, way: Way) -> None:
+        self._route.state.held = self._route.state.held and way == self._route.state.structured
         self._route.state.structured = way
         store = self._route.store
         if store is not None and store.writable:
@@ -207,6 +208,7 @@ class Attempts:
             return reply
         text = form.read(reply.text, way, not self._route.transport.own_server)
         of_grammar = way == "grammar" and form.grammar is not None
+        self._route.state.held = self._route.state.held or text is not None
         learned: Way = way if text is not None else "json_schema" if of_grammar else "off"
         if self._route.lm.structured not in ("auto", learned) and text is None:
             learned = "off"

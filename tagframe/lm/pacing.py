@@ -330,6 +330,7 @@ class ServerState:
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
         gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
         structured: the way in which it takes the form of answers, "off" if it takes none; None until it is known.
+        held: whether an answer was of the form that was asked for in this way.
         probing: set at the end of the first request that asks for a form.
         refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
@@ -342,6 +343,7 @@ class ServerState:
         self.reasoning = 0
         self.gives_logprobs = True
         self.structured: Way | None = None
+        self.held = False
         self.probing: asyncio.Event | None = None
         self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()

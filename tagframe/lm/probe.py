@@ -46,21 +46,19 @@ class Probed:
 
     Attributes:
         window: the tokens that the model reads and writes in one request, or None.
-        structured: whether the server holds an answer to a JSON schema.
         logprobs: whether it gives log probabilities.
         seconds: of one short request.
         at_once: how many of four such requests it serves together.
     """
 
     window: int | None
-    structured: bool
     logprobs: bool
     seconds: float
     at_once: int
 
 
 def probe(lm: LM) -> Probed:
-    """Send eight small requests, which no store or budget sees.
+    """Send seven small requests, which no store or budget sees.
 
     Raises:
         LMRequestFailed: the server does not answer a plain one.
@@ -75,7 +73,6 @@ def probe(lm: LM) -> Probed:
     together = time.monotonic() - began
     return Probed(
         window=_window(lm),
-        structured=structured(lm),
         logprobs=_gives_logprobs(lm),
         seconds=one,
         at_once=max(1, min(AT_ONCE, round(AT_ONCE * one / together))),

@@ -229,7 +229,7 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
             search(lm=quoting, by_words=True)
     quote = Quote() if quoting is None else quoting.quote
     if refine and quote.calls:  # the model may miss a table, and be asked once more
-        quote = replace(quote, calls_at_most=quote.calls_at_most + 1)
+        quote += Quote(calls_at_most=quote.calls_at_most, dollars_at_most=quote.dollars_at_most)
     return sum(embedded, quote)
 
 

@@ -57,9 +57,9 @@ def shown(value: object) -> object:
 
 
 def row_text(*named: object) -> str | None:
-    """A row by its names and values that are not null, in whatever order; None for one that has none."""
+    """A row by its names and values that are not blank, in whatever order; None for one that has none."""
     cells = dict(zip(named[::2], named[1::2], strict=True))
-    known = {name: shown(value) for name, value in cells.items() if value is not None}
+    known = {name: shown(value) for name, value in cells.items() if value is not None and str(value).strip()}
     return json.dumps(known, sort_keys=True) if known else None
 
 

@@ -137,7 +137,8 @@ def call(function: str, columns: list[str]) -> Both:
 
 def named(column: str) -> str:
     cell = f"trim_scale({column})" if column == "f.price" else column
-    return f"'{column.split('.')[-1].strip(chr(34))}=' || {cell}::text"
+    shown = f"'{column.split('.')[-1].strip(chr(34))}=' || {cell}::text"
+    return f"CASE WHEN btrim({cell}::text) <> '' THEN {shown} END"  # what is blank is not shown
 
 
 def same(words: str) -> Both:
@@ -253,10 +254,10 @@ def run(corpus: tf.Corpus, sql: str, **options: Any) -> list[list[Any]]:
 @pytest.mark.parametrize(
     ("sql", "asked"),
     [
-        ("SELECT count(*) FROM film WHERE sem_filter('true of {name}') AND year = 1991", 6),
+        ("SELECT count(*) FROM film WHERE sem_filter('true of {name}') AND year = 1991", 5),
         (  # not recursive: it reads the table of its own name
             "WITH film AS (SELECT * FROM film WHERE year = 1991) SELECT count(*) FROM film WHERE sem_filter('true of {name}')",
-            6,
+            5,
         ),
         (
             "SELECT id FROM film f WHERE sem_filter('true of {F.Name}') AND f.id < 4",
@@ -373,7 +374,7 @@ def test_values_that_take_too_long_are_cancelled_on_the_server(database, stateme
     assert lm.batches == []
 
 
-@pytest.mark.parametrize(("rows_per_call", "requests"), [(1, 5), (2, 3), ("auto", 2)])
+@pytest.mark.parametrize(("rows_per_call", "requests"), [(1, 5), (2, 3), ("auto", 1)])
 def test_a_server_that_goes_away_while_the_model_is_asked_costs_no_answer_twice(
     database, postgres, live, tmp_path, rows_per_call, requests
 ):

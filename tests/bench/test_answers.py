@@ -255,7 +255,7 @@ def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "rounds"),
-    [("text2sql", 1), ("rag", 1), ("rerank", 2), ("text2sql_lm", 2), ("handwritten", 1), ("ask", 4)],
+    [("text2sql", 1), ("rag", 1), ("rerank", 2), ("text2sql_lm", 2), ("handwritten", 1), ("ask", 3)],
 )
 def test_a_run_is_answered_elsewhere_in_few_rounds_of_one_file(data, tmp_path, method, rounds):
     store, file, answers = tmp_path / "store.sqlite", tmp_path / "batch.jsonl", tmp_path / "answers.jsonl"

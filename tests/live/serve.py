@@ -11,8 +11,10 @@ import importlib.util
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import xllamacpp
+if TYPE_CHECKING:
+    import xllamacpp
 
 
 def model_file() -> Path:
@@ -25,6 +27,8 @@ def model_file() -> Path:
 
 def serve(port: int = 0, slots: int = 1, context: int = 4096) -> xllamacpp.Server:
     """A server of so many slots, with ``context`` tokens for each, that computes in one thread."""
+    import xllamacpp
+
     params = xllamacpp.CommonParams()
     params.model.path = str(model_file())
     params.hostnames, params.port = ["127.0.0.1"], port

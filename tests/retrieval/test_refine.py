@@ -377,7 +377,7 @@ def test_the_same_question_has_the_same_prompt(corpus, words, tmp_path):
 def test_a_quote_says_that_there_may_be_a_second_reading(corpus, words):
     with tf.context(lm="openai/x", api_base="http://127.0.0.1:9", api_key="n", store=None):
         quote = retrieve_tables("Which singers gave a concert?", corpus, refine=True, quote=True, embedder=words)
-    assert (quote.calls, quote.calls_at_most) == (1, 2)
+    assert (quote.calls, quote.calls_at_most) == (1, 4), "both readings may have to be repaired"
 
 
 def test_one_table_and_more_asked_for_than_there_are(words):
