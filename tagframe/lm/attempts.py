@@ -208,13 +208,15 @@ class Attempts:
             return reply
         text = form.read(reply.text, way, not self._route.transport.own_server)
         of_grammar = way == "grammar" and form.grammar is not None
-        self._route.state.held = self._route.state.held or text is not None
         learned: Way = way if text is not None else "json_schema" if of_grammar else "off"
         if self._route.lm.structured not in ("auto", learned) and text is None:
             learned = "off"
         if learned != self._route.state.structured and self._route.state.structured in (None, way):
             self._learn_way(learned)
-        return reply if text is None else replace(reply, text=text)
+        if text is None:
+            return reply
+        self._route.state.held = True
+        return replace(reply, text=text)
 
     def _parameters(self, meter: Meter, way: Way = "off") -> Parameters:
         """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
