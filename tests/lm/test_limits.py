@@ -163,7 +163,7 @@ def test_a_server_that_begins_to_ignore_max_tokens_spends_no_more_than_its_windo
 def test_the_window_grows_with_what_is_seen(server: Server):
     """A budget that could not pay one long answer holds nobody up for long."""
     counted = {"usage": {"prompt_tokens": 20, "completion_tokens": 1}}
-    server.answers = lambda request: Reply("True", changes=counted, latency=0.01)
+    server.answers = lambda request: Reply("True", changes=counted, latency=0.1)
     lm = LM("openai/test", api_base=server.url, price=Price(1e-9, 1e-5), budget=Budget(dollars=0.1), store=None)
     completions = lm.complete([Prompt.of(f"row {i}") for i in range(200)], max_tokens=16)
     assert all(completion.ok for completion in completions)
