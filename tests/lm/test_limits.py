@@ -445,6 +445,20 @@ def test_a_quote_sends_nothing_and_says_what_would_be_sent(server: Server):
     assert str(quote).startswith("at least 30 calls, in the worst case 60, for 51 prompts (1 duplicate, 20 stored)")
 
 
+def test_a_quote_of_seconds_knows_the_rate(server: Server):
+    lm = LM("openai/test", api_base=server.url, concurrency=10, retry=RetryPolicy(first_wait=0.01))
+    server.answers = lambda request: error(429) if request.in_flight > 2 else Reply("True", latency=0.02)
+    quoted, limited = QuotingLM(lm, guess=lambda prompt: "True"), QuotingLM(lm, guess=lambda prompt: "True")
+    quoted.complete(ROWS)
+    assert quoted.quote.seconds == 5
+    lm.using(store=None).complete(ROWS)
+    limited.complete(ROWS)
+    assert limited.quote.seconds >= 50 / 3
+    at_most = QuotingLM(lm.using(rpm=30), guess=lambda prompt: "True")
+    at_most.complete(ROWS)
+    assert at_most.quote.seconds == 100
+
+
 def test_a_quote_of_several_rounds(server: Server, lm: LM):
     quoting = QuotingLM(lm, guess=lambda prompt: "True")
     with tf.context(lm=quoting):
