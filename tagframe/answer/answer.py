@@ -38,7 +38,7 @@ class StepUse:
     @property
     def calls(self) -> int:
         """The number of distinct prompts, including those answered from the store."""
-        return self.usage.rows - self.usage.deduplicated
+        return self.usage.prompts - self.usage.deduplicated
 
     def __str__(self) -> str:
         return f"{self.name}: {counted(self.calls, 'call')}, {self.usage.seconds:.2f} s"

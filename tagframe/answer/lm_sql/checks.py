@@ -51,7 +51,10 @@ def _check_ranking(block: exp.Select, is_column: Callable[[str], bool], spoken: 
     """
     named = block.copy()
     write_out(named, is_column, spoken)
-    order, is_chosen = named.args.get("order"), any(map(_ranking_in, (named.args.get("where"), named.args.get("having"))))
+    order, is_chosen = (
+        named.args.get("order"),
+        any(map(_ranking_in, (named.args.get("where"), named.args.get("having")))),
+    )
     for position, term in enumerate(order.expressions if order is not None else ()):
         ranking = _ranking_in(term.this.unnest())
         if ranking is None or ranking is not term.this.unnest():
@@ -64,7 +67,9 @@ def _check_ranking(block: exp.Select, is_column: Callable[[str], bool], spoken: 
         elif named.args.get("limit") is None and not is_chosen:
             fault = f"only {places} rows have a place: add LIMIT {places}"
         elif wanted > places:
-            fault = f"it gives {places} places, and LIMIT and OFFSET need {wanted}: write {wanted} as its second argument"
+            fault = (
+                f"it gives {places} places, and LIMIT and OFFSET need {wanted}: write {wanted} as its second argument"
+            )
         else:
             continue
         raise UnsafeSQL(f"{ranking.name.lower()}: {fault}; got {spoken.written(term)!r:.300}")
