@@ -460,7 +460,9 @@ def test_the_model_that_answers_is_told_what_columns_mean():
 
 def test_gen_reads_column_names_once_and_cells_without_noise():
     cells = {"a": ["x\0y", "\\u0000"], "b": [4519.679999999999, None], "c": [12345678901.0, 2.0]}
-    text = gen_prompt("What?", pd.DataFrame({**cells, "d": pd.Series([0.1 + 0.2, "t"], dtype=object)})).messages[1].content
+    text = (
+        gen_prompt("What?", pd.DataFrame({**cells, "d": pd.Series([0.1 + 0.2, "t"], dtype=object)})).messages[1].content
+    )
     lines = text.partition("<rows>\n")[2].partition("\n</rows>")[0].splitlines()
     assert lines[0] == 'Columns: ["a", "b", "c", "d"]'
     assert [json.loads(line) for line in lines[1:]] == [

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a statement a line
 """``sem_topk`` in SQL: values are compared in lists, and each has its place."""
 
 from __future__ import annotations
