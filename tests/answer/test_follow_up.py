@@ -12,7 +12,10 @@ import tagframe as tf
 from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument, ReplayMiss
 from tagframe.lm import export_requests, import_answers
 
-YEARS = "-- answer: values\n-- assumed: films without a year are left out\nSELECT year, count(*) AS n FROM films GROUP BY year"
+YEARS = (
+    "-- answer: values\n-- assumed: films without a year are left out\n"
+    "SELECT year, count(*) AS n FROM films GROUP BY year"
+)
 GENRES = "-- answer: values\nSELECT genre_code, count(*) AS n FROM films GROUP BY genre_code"
 
 
