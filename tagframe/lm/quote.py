@@ -164,7 +164,7 @@ class _QuotingStream(Stream):
                 value = accepted(text, job.accept)
             except AnswerRejected as rejection:
                 raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
-            job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
+            job.completion = Completion(text, value, None, Usage(prompts=1), None, "sent")
         self._call.end(jobs)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
