@@ -111,6 +111,7 @@ def tag(frame: pd.DataFrame) -> TagAccessor:
 
 for _door in ("annotate", "check_keys", "forget", "learn", "retrieve_tables", "tools"):
     register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
+register_door("Answer", "follow_up", "tagframe.answer.ask")
 register_door("CorpusKeys", "frame", "tagframe.accessor.key_doors")
 register_door("TagAccessor", "retrieve_tables", "tagframe.accessor.frame_doors")
 
