@@ -18,7 +18,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
 from tagframe.joins.components import Components
-from tagframe.keys.column_names import KEY_WORDS, table_entity, words
+from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.scoring import log_odds
@@ -172,7 +172,8 @@ def keys_in_roles(
     """Keys that join a table once for each of its roles, in addition to the given ones.
 
     Two or more columns of a table that refer to the same columns of another table, about equally likely, are roles. The
-    one that is named like the other table joins it by itself; the others have a role, see :func:`role_name`.
+    one that is named like the other table joins it by itself; the others have a role, see :func:`role_name`. A table
+    that is joined only in roles gives none to others, because it would not be clear which of its own is meant.
 
     Args:
         keys: of these tables, best first.
@@ -188,16 +189,24 @@ def keys_in_roles(
     known = {frozenset(without_role(end, tables) for end in key.tables) for key in given}
     fixed = {end for key in given for end in key.tables} | {anchor}
     by_itself: set[str] = set()
+    in_roles: set[str] = set()
+    giving: set[str] = set()
     found: list[KeyPair] = []
-    for group in _groups(keys, tables):
+    groups = _groups(keys, tables)
+    referenced = {group[0].right_table for group in groups}
+    for group in sorted(groups, key=lambda group: group[0].left_table in referenced):
         both = group[0].tables
         chosen = group if roles == "all" else [key for key in group if key in {*roles(group)}]
         left, right = group[0].left_table, group[0].right_table
         if len(chosen) < 2 or both in known or right in fixed or (roles == "all" and left in doubtful):
             continue
+        if left in in_roles - by_itself or right in giving:
+            continue
         known.add(both)
+        in_roles.add(right)
+        giving.add(left)
         for key in chosen:
-            name = _role_of(key, tables[right])
+            name = _role_of(key, tables[left], tables[right])
             if tuple(words(name)) == table_entity(tables[right].name) and right not in by_itself:
                 by_itself.add(right)
                 found.append(key)
@@ -225,8 +234,9 @@ def _groups(keys: Sequence[KeyPair], tables: Container[str]) -> list[list[KeyPai
     return sorted(roles, key=lambda group: (-max(key.score for key in group), group[0].left, group[0].right))
 
 
-def _role_of(key: KeyPair, table: TableProfile) -> str:
-    """The role that a key's columns give; those that are called as the columns of the table say nothing of it."""
+def _role_of(key: KeyPair, table: TableProfile, other: TableProfile) -> str:
+    """The role that a key's columns give; those that are called as the columns of the other table say nothing of it."""
     pairs = [*zip(key.left_columns, key.right_columns, strict=True)]
     telling = [pair for pair in pairs if pair[0].casefold() != pair[1].casefold()] or pairs
-    return "_".join(role_name(column, table.name, other) for column, other in telling)
+    start = len(common_prefix([column.name for column in table.columns]))
+    return "_".join(role_name(mine[start:], other.name, theirs) for mine, theirs in telling)

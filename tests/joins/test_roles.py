@@ -165,6 +165,20 @@ def test_all_roles_are_joined_where_they_are_asked_for():
         tf.merge(frames, roles="all", plan=tf.join_plan(shop(), on=ON))
 
 
+def test_a_table_in_roles_gives_no_roles_to_others():
+    days = {name: [n * step % 30 + 1 for n in range(40)] for step, name in ((1, "c_first_day_sk"), (7, "c_last_day_sk"))}
+    keys = {name: [n * step % 40 + 1 for n in range(200)] for step, name in ((1, "s_buyer_sk"), (7, "s_payer_sk"))}
+    frames = {
+        "sales": pd.DataFrame({**{name.replace("_sk", "_customer_sk"): cells for name, cells in keys.items()},
+                               "s_sold_day_sk": [n % 30 + 1 for n in range(200)], "s_paid": range(200)}),
+        "customer": pd.DataFrame({"c_customer_sk": range(1, 41), **days}),
+        "day": pd.DataFrame({"d_day_sk": range(1, 31), "d_month": [1] * 30, "d_week": [n // 7 for n in range(30)]}),
+    }  # fmt: skip
+    plan = tf.join_plan(frames, roles="all")
+    assert {source.called for source in plan.sources} == {"sales", "buyer_customer", "payer_customer", "day"}
+    assert "frames.sales.s_sold_day_sk = frames.day.d_day_sk" in map(str, plan.steps)
+
+
 @pytest.fixture
 def games(tmp_path) -> tf.Corpus:
     """A declared key for each role, in SQLite."""
