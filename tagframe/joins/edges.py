@@ -167,11 +167,10 @@ def _role(key: KeyPair, table: TableProfile) -> Any:
     """
     words = [word for column in key.left_columns for word in column_name(column).entity]
     own = [thing for thing in table_entity(table.name) if len(thing) > 3]
-    position = {column.name: column.position for column in table.columns}
     aside = sum(word in _OTHER_ROLES or any(word.startswith(thing) for thing in own) for word in words)
     return (
         aside - sum(word in _MAIN_ROLES for word in words),
         -key.evidence.name,
         -round(log_odds(key.score), 1),
-        [position[column] for column in key.left_columns],
+        key.left_columns,
     )
