@@ -22,8 +22,8 @@ import pandas as pd
 from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
-from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.merge_cost import merge_ratio, push_down
+from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.perturbed import DISTURBANCES
 from tag_bench.records import RECORDS, Records, settings_of
 from tag_bench.small_frames import disturbed, small_frames
@@ -37,6 +37,7 @@ from tagframe.joins.steps import PlanTable
 from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.role_hints import role_hints
+
 
 @dataclass(frozen=True)
 class Case:

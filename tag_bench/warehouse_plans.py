@@ -52,7 +52,6 @@ def statement_plans(
             outcomes.append(
                 {
                     "equal": any(_holds(plan, block, exactly=True) for plan in plain[:1]),
-                    "held": any(_holds(plan, block) for plan in plain[:1]),
                     "best_two": any(_holds(plan, block) for plan in plain),
                     "roles": any(_holds(plan, block) for plan in in_roles),
                 }
@@ -68,9 +67,7 @@ def statement_plans(
     return {"plans": _plan_scores(planned), "merge": _merge_scores(merges)}
 
 
-def _plans(
-    corpus: Corpus, keys: Sequence[KeyPair], tables: tuple[str, ...]
-) -> tuple[list[JoinPlan], list[JoinPlan]]:
+def _plans(corpus: Corpus, keys: Sequence[KeyPair], tables: tuple[str, ...]) -> tuple[list[JoinPlan], list[JoinPlan]]:
     """The plan of the tables and its first alternative; and the plan that joins each table in all of its roles."""
     ids = [table.id for table in corpus.profiles if table.name.lower() in tables]
 
@@ -155,7 +152,7 @@ def _outcome(plans: Sequence[JoinPlan], block: JoinBlock, gold: pd.DataFrame, me
 
 def _plan_scores(planned: Sequence[tuple[bool, Sequence[dict[str, bool]]]]) -> dict[str, Any]:
     def shares(chosen: Sequence[Sequence[dict[str, bool]]]) -> dict[str, float]:
-        names = {"equal": "equal", "held": "held", "best_two": "best_two", "roles": "held_in_roles"}
+        names = {"equal": "equal", "best_two": "best_two", "roles": "held_in_roles"}
         return {
             f"{shown}_percent": percent(sum(all(one[name] for one in each) for each in chosen), len(chosen))
             for name, shown in names.items()
