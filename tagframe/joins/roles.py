@@ -233,8 +233,8 @@ def keys_in_roles(
 
 def _is_reference(key: KeyPair, tables: Container[str]) -> bool:
     """Whether the key is likely right, and one of the tables refers to another by it."""
-    is_between = len(key.tables) == 2 and all(end in tables for end in key.tables)
-    return key.score >= ACCEPTED and is_between and not key.signs
+    left, right = key.left_table, key.right_table
+    return key.score >= ACCEPTED and left != right and left in tables and right in tables and not key.signs
 
 
 def _groups(keys: Sequence[KeyPair]) -> list[list[KeyPair]]:
