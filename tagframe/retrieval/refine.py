@@ -15,6 +15,7 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
+from tagframe.retrieval.asking import ask
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import Floats, best_first
 from tagframe.retrieval.question import Question
@@ -226,7 +227,7 @@ def _ask(
     """The model's choice, and the tables that it was shown; None, with a warning, if it gave no usable answer."""
     prompt, shown = refine_prompt(index, question, candidates)
     ids = [index.tables[table].id for table in shown]
-    completion = lm.complete([prompt], accept=lambda text: parse_choice(text, ids))[0]
+    completion = ask(lm, question.text, [prompt], lambda text: parse_choice(text, ids))[0]
     if completion.value is None:
         warn(f"the second look failed; the tables were {otherwise}: {completion.error}")
         return None
