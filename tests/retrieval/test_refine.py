@@ -306,6 +306,21 @@ def test_a_model_that_calls_too_many_tables_needed_is_not_believed():
         parse_choice(json.dumps({"needed": shown}), shown)
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_possible_table_is_in_the_set_if_only_names_are_known(words, rows):
+    columns = {"ore": ["ore_id", "mine_id"], "mine": ["mine_id", "depth"], "till": ["coin"]}
+    corpus = tf.open_corpus(
+        {f"d.{name}": pd.DataFrame({one: ["a"] * rows for one in columns[name]}) for name in columns}
+    )
+    question = "Which ore is deep?"
+    found, _ = retrieved(corpus, words, answers(chosen(["d.ore"], ["d.mine"])), question=question)
+    assert found.ids == (["d.ore"] if rows else ["d.ore", "d.mine"])
+    assert "it may need d.mine" in found.note
+    sure, _ = retrieved(corpus, words, answers(chosen(["d.ore"])), question=question)
+    if found.ids == sure.ids:
+        assert found.confidence < sure.confidence
+
+
 def test_a_look_leaves_it_open_that_something_was_overlooked(corpus, words):
     question = "Which singers gave a concert?"
     found, _ = retrieved(corpus, words, answers(chosen(["music.singer", "music.concert"])), question)
