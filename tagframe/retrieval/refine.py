@@ -57,7 +57,8 @@ MAYBE = -4.0
 tables of Spider and BIRD, 5 were in the gold SQL; of the needed ones 98 %, of those passed over .3 %."""
 
 MAYBE_BY_NAME = 1.0
-"""The same if only names are known of most tables: in doubt is then what they hold. Of 53 such tables of Spider 2's warehouses without samples, 15 were in the gold SQL; fitted on half of the warehouses."""
+"""The same if only names are known of most tables: in doubt is then what they hold. Of 53 such tables of Spider 2's
+warehouses without samples, 15 were in the gold SQL; fitted on half of the warehouses."""
 
 UNSEEN = -8.0
 """Added to the log-odds of a table that was not shown. Of 7,110 such tables, 22 were in the gold SQL; in 18 of these
