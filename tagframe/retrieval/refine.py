@@ -30,8 +30,8 @@ CANDIDATES = 200
 AT_LEAST = 25
 """The model reads so many tables, however wide or unlikely they are."""
 
-CHARACTERS = 24_000
-"""The most characters of table descriptions in a prompt: about 10,000 tokens. The best 50 tables are complete for 92
+CHARACTERS = 19_000
+"""The most characters of table descriptions in a prompt: about 7,000 tokens. The best 50 tables are complete for 92
 and 74 % of the questions of two warehouses that were not used for fitting, and for 41 % of FIBEN's; as many of FIBEN's
 tables as fit here are complete for 99 %."""
 
@@ -42,11 +42,12 @@ Spider 2, one in a thousand is below -9."""
 COLUMNS = 40
 """The number of columns of a wide table that are shown: those nearest to the question in meaning, and keys."""
 
-LEVELS = ((COLUMNS, COLUMNS), (COLUMNS, 8), (12, 4), (4, 0))
+LEVELS = ((COLUMNS, COLUMNS), (COLUMNS, 8), (12, 4), (12, 1), (4, 0))
 """How much of a table is shown: columns, and columns with samples and descriptions; the first pair that fits."""
 
 SHARE = 16
-"""One table may take one in so many of the remaining characters."""
+"""One table may take one in so many of the remaining characters, and half of that if its columns are described: fewer
+columns tell as much then, and as many tables are to be seen."""
 
 WEIGHT = 8.0
 """Added to the log-odds of a table that the model calls needed, and subtracted if it passes the table over. The exact
@@ -64,7 +65,7 @@ UNSEEN = -8.0
 """Added to the log-odds of a table that was not shown. Of 7,110 such tables, 22 were in the gold SQL; in 18 of these
 cases the model said that something was missing. A table that the model did not see must not overrule its choice."""
 
-OF_JOINS = 6
+OF_JOINS = 5
 """Joins may take one in so many of the tables' characters in addition."""
 
 OVERLOOKED = 0.13
@@ -89,6 +90,7 @@ _MISSED = 3
 _SAMPLES = 3
 _CHARACTERS = 40
 _SAID = 200
+_DESCRIBED = 100
 _LIKELY = 0.5
 _TASK = """You choose the tables that an SQL query for a question has to read. You are shown candidate tables, some of \
 them of other databases, the likeliest first: each a line of JSON with its id, its columns, of some of them a few \
@@ -266,7 +268,7 @@ def refine_prompt(index: RetrievalIndex, question: Question, candidates: Sequenc
         for most, detailed in LEVELS:
             described = _described(index, table, relevance, most, detailed)
             line = _line(described)
-            if len(line) * SHARE <= CHARACTERS - spent:
+            if len(line) * SHARE * (2 if "descriptions" in described else 1) <= CHARACTERS - spent:
                 break
         spent += len(line)
         if len(shown) >= AT_LEAST and spent > CHARACTERS:
@@ -305,7 +307,7 @@ def _joins(index: RetrievalIndex, shown: Sequence[int], columns: Collection[tupl
 
 def _line(value: Any) -> str:
     """A line of JSON in which no text can close the fence around it, or look like the end of a turn."""
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_question: int) -> list[ColumnProfile]:
@@ -360,7 +362,7 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
     if samples and bare:
         shown["columns without values"] = bare
     told = {
-        column.name: column.description[:_SAID] for column in columns if column.description and column.name in of_these
+        column.name: column.description[:_DESCRIBED] for column in columns if column.description and column.name in of_these
     }
     if told:
         shown["descriptions"] = told
@@ -373,5 +375,5 @@ def guess(prompt: Prompt) -> str:
     """A typical answer, for quotes: a few of the candidates; for other prompts, a sub-query."""
     if str(prompt.messages[0].content) != _TASK:
         return "<sub_c>a concept:its attribute</sub_c><FIN></FIN>"
-    ids = re.findall(r'^\{"table": ("(?:[^"\\]|\\.)*")', str(prompt.messages[-1].content), re.MULTILINE)
+    ids = re.findall(r'^\{"table":("(?:[^"\\]|\\.)*")', str(prompt.messages[-1].content), re.MULTILINE)
     return json.dumps({"needed": [json.loads(table) for table in ids[:3]], "maybe": [], "missing": []})

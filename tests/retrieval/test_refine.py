@@ -135,7 +135,7 @@ def test_the_joins_of_the_best_tables_come_first_and_bare_columns_are_a_list(wor
         text = refine_prompt(index, Question.of("How many?"), order)[0].messages[-1].content
         joins = text.split("<joins>\n")[1].split("\n</joins>")[0].splitlines()
         assert [f".{first}." in joins[0], f".{last}." in joins[1]] == [True, True]
-    assert '"columns": ["clerk_id", "nickname"]' in text
+    assert '"columns":["clerk_id","nickname"]' in text
 
 
 def test_what_the_model_calls_needed_is_likelier_and_the_rest_less_so(corpus, words):
@@ -376,7 +376,7 @@ def test_of_a_table_in_pieces_it_is_said_that_it_is_one(words):
 
 def test_the_anchor_is_read_with_the_others(corpus, words):
     found, (look,) = retrieved(corpus, words, answers(chosen(["music.concert"])), k=1, anchor="music.singer")
-    assert '{"table": "music.singer"' in look.prompt
+    assert '{"table":"music.singer"' in look.prompt
     assert found.ids == ["music.singer", "music.concert"]
 
 
