@@ -362,7 +362,9 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
     if samples and bare:
         shown["columns without values"] = bare
     told = {
-        column.name: column.description[:_DESCRIBED] for column in columns if column.description and column.name in of_these
+        column.name: column.description[:_DESCRIBED]
+        for column in columns
+        if column.description and column.name in of_these
     }
     if told:
         shown["descriptions"] = told
