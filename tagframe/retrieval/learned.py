@@ -79,7 +79,8 @@ _KINDS = 10
 _SEEN = 0.05
 """What was learned counts fully for a question if a table that a statement reads has at least this share of the best
 table's odds by the first stage. For questions about tables that no statement reads, the share is .01 in the median, for
-others 1, and .07 at the tenth part (FIBEN, 30 statements). Where names say nothing, all tables have much the same odds.
+others 1, and .07 at the tenth part (FIBEN, 30 statements, where the value was chosen). Where names say nothing,
+all tables have much the same odds.
 """
 
 _SAME = 0.95
