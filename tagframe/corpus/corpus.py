@@ -16,7 +16,7 @@ import pandas as pd
 from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.descriptions import Described, descriptions_in, facts_said
+from tagframe.corpus.descriptions import Described, descriptions_in, facts_said, models_taken
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
 from tagframe.corpus.hidden_values import reader_of
@@ -47,7 +47,16 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import annotate, check_keys, forget, learn, retrieve_tables, tools
+    from tagframe.accessor.corpus_doors import (
+        annotate,
+        check_keys,
+        forget,
+        learn,
+        model_in_rows,
+        retrieve_tables,
+        to_ossie,
+        tools,
+    )
 
 _LISTED = 20
 
@@ -146,8 +155,11 @@ class Corpus(Shown):
         Args:
             name: ``table``, ``table.column`` or either with the database before it. Without a text, many descriptions:
                 a frame or a CSV file with ``table``, ``column`` and ``description``, BIRD's folders
-                ``database_description``, dbt's ``schema.yml``, or a folder of such files. Empty descriptions there are
-                skipped; of two descriptions of the same thing, the later one counts.
+                ``database_description``, or a folder of such files. Empty descriptions there are skipped; of two
+                descriptions of the same thing, the later one counts. Or a semantic model: Apache Ossie's (YAML or JSON),
+                the ``schema.yml`` or ``manifest.json`` of dbt, a folder with a dbt project, or the YAML of Snowflake's
+                semantic views. Its descriptions, synonyms, keys and metrics count less than what a person told. Its
+                keys are checked against the rows. The same model, read again, replaces what it said before.
             text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
 
         Returns:
@@ -158,11 +170,7 @@ class Corpus(Shown):
             SourceNotFound, InvalidArgument: no such file, or one of another form.
         """
         if text is None:
-            given, unread = descriptions_in(name)
-            said, unknown = facts_said(given, self.profiles)
-            self._knowledge.tell(said)
-            tables = sum(kind == "table" for kind, _ in said)
-            return Described(tables, len(said) - tables, tuple(unknown), tuple(unread))
+            return self._describe_all(name)
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
         try:
@@ -173,6 +181,32 @@ class Corpus(Shown):
             fact = "column", self._column(name)
         self._knowledge.tell({fact: as_description(text) or None})
         return None
+
+    def _describe_all(self, given: str | Path | pd.DataFrame) -> Described:
+        content = descriptions_in(given)
+        said, unknown = facts_said(content.said, self.profiles)
+        told: dict[FactKey, Any] = {**said}
+        described = {kind: {of for of_kind, of in said if of_kind == kind} for kind in ("table", "column")}
+        unread, checked, keys, metrics = [*content.unread], list[str](), 0, 0
+        for taken in models_taken(content.models, self.profiles):
+            value, found = self.model_in_rows(taken.model.value)
+            digest = taken.model.digest
+            # What the model said of other tables when it was read before.
+            told.update(
+                {("semantic", of): None for kind, of in self._knowledge.told.facts
+                 if kind == "semantic" and of[0] == digest}
+            )  # fmt: skip
+            if value["tables"] or value["keys"] or value["metrics"]:
+                told["semantic", (digest, *taken.tables)] = value
+            described["table"] |= {
+                (id,) for id, one in taken.model.tables.items() if one["description"] or one["synonyms"]
+            }
+            described["column"] |= {(id, name) for id, one in taken.model.tables.items() for name in one["columns"]}
+            unknown, unread, checked = [*unknown, *taken.unknown], [*unread, *taken.unread], [*checked, *found]
+            keys, metrics = keys + len(value["keys"]), metrics + len(value["metrics"])
+        self._knowledge.tell(told)
+        tables, columns = len(described["table"]), len(described["column"])
+        return Described(tables, columns, tuple(unknown), tuple(unread), keys, metrics, tuple(checked))
 
     def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
@@ -318,9 +352,11 @@ class Corpus(Shown):
     if TYPE_CHECKING:
         annotate = annotate
         check_keys = check_keys
+        model_in_rows = model_in_rows
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables
+        to_ossie = to_ossie
         tools = tools
     else:
         __getattr__ = suggesting_names("Corpus")
