@@ -59,8 +59,8 @@ class Doubt:
             read), "database" (another database may be meant), "value" (a column is compared with a value that no cell
             has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence key), "unsure" (LM functions could
             not judge some values), "reading" (another reading of the question gives other rows), "tie" (rows that LIMIT
-            leaves out rank like the last one that it keeps, or almost so), "metric" (a metric that the question names has
-            two definitions, or the statement does not compute it).
+            leaves out rank like the last one that it keeps, or almost so), "metric" (a metric that the question
+            names has two definitions, or the statement does not compute it).
         facts: in a sentence.
     """
 

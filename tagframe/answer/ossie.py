@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.semantic.known import SemanticModel
 from tagframe.corpus.semantic.ossie import VENDOR, ansi, entries, text_of
@@ -104,7 +104,7 @@ def _draft(corpus: Corpus, known: Knowledge) -> dict[str, Any]:
         "name": f"{called}_draft",
         "description": "What tagframe knows of the tables; parts that are listed as inferred are to be reviewed",
         "datasets": [
-            _dataset(one, names[one.id], one.id in said, referenced[one.id], synonyms.get(one.id, ()), known)
+            _dataset(one, names[one.id], one.id in said, referenced[one.id], synonyms.get(one.id, ()))
             for one in profiles
         ],
         "relationships": [_relationship(key, names) for key in keys],
@@ -121,7 +121,6 @@ def _dataset(
     is_said: bool,
     referenced: Counter[tuple[str, ...]],
     synonyms: Sequence[str],
-    known: Knowledge,
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"name": name, "source": profile.id}
     inferred: list[str] = []
@@ -135,20 +134,14 @@ def _dataset(
     if synonyms:
         found["ai_context"] = {"synonyms": [*synonyms]}
         inferred.append("synonyms")
-    found["fields"] = [
-        _with_inferred(
-            {
-                "name": column.name,
-                "expression": ansi(_quoted(column.name)),
-                **({"dimension": {"is_time": True}} if column.family == "date" else {}),
-                **_description(column.description, own := []),
-            },
-            own,
-        )
-        for column in profile.columns
-        if column.for_models
-    ]
+    found["fields"] = [_field(column) for column in profile.columns if column.for_models]
     return _with_inferred(found, inferred, {} if profile.rows is None else {"rows": profile.rows})
+
+
+def _field(column: ColumnProfile) -> dict[str, Any]:
+    inferred: list[str] = []
+    one = {"name": column.name, "expression": ansi(_quoted(column.name)), **_description(column.description, inferred)}
+    return _with_inferred(one | ({"dimension": {"is_time": True}} if column.family == "date" else {}), inferred)
 
 
 def _description(text: str, inferred: list[str]) -> dict[str, str]:

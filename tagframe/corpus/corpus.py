@@ -156,9 +156,9 @@ class Corpus(Shown):
             name: ``table``, ``table.column`` or either with the database before it. Without a text, many descriptions:
                 a frame or a CSV file with ``table``, ``column`` and ``description``, BIRD's folders
                 ``database_description``, or a folder of such files. Empty descriptions there are skipped; of two
-                descriptions of the same thing, the later one counts. Or a semantic model: Apache Ossie's (YAML or JSON),
-                the ``schema.yml`` or ``manifest.json`` of dbt, a folder with a dbt project, or the YAML of Snowflake's
-                semantic views. Its descriptions, synonyms, keys and metrics count less than what a person told. Its
+                descriptions of the same thing, the later one counts. Or a semantic model: Apache Ossie's (YAML or
+                JSON), the ``schema.yml`` or ``manifest.json`` of dbt, a folder with a dbt project, or the YAML of
+                Snowflake's semantic views. Its descriptions, synonyms, keys and metrics count less than what a person told. Its
                 keys are checked against the rows. The same model, read again, replaces what it said before.
             text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
 

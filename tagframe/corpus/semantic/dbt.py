@@ -254,7 +254,8 @@ class _Project:
 
     def _columns_semantic(self, model: Mapping[str, Any]) -> None:
         """The form in which a model's columns are its entities and dimensions."""
-        entities, dimensions = [], []
+        entities: list[dict[str, Any]] = []
+        dimensions: list[dict[str, Any]] = []
         for column in entries(model.get("columns")):
             name = str(column.get("name"))
             for kind, found in (("entity", entities), ("dimension", dimensions)):

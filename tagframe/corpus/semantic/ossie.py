@@ -183,11 +183,7 @@ class _Reader:
         }
         value = {"called": called, "tables": tables, "datasets": datasets, "keys": keys, "metrics": metrics}
         value["model"] = self._model
-        ids = {
-            *(id for id, _ in datasets.values()),
-            *(key[end] for key in keys for end in ("left_table", "right_table")),
-        }
-        ids |= {id for metric in metrics for id in metric["sources"].values()}
+        ids = {known.profile.id for known in self._datasets.values()}
         digest = hashlib.sha256(called.encode("utf-8", "replace")).hexdigest()[:16]
         return Taken(SemanticModel(digest, value), tuple(sorted(ids)), list(self._unknown), self._unread)
 
@@ -206,7 +202,7 @@ class _Reader:
         said = tables.setdefault(
             profile.id, {"description": "", "synonyms": [], "primary_key": [], "unique_keys": [], "columns": {}}
         )
-        called = [name] if _plain(name) not in (_plain(profile.name), _plain(source.rpartition(".")[2])) else []
+        called = [name] if _plain(profile.name) not in (_plain(name), _plain(name.rpartition(".")[2])) else []
         said["description"] = said["description"] or text
         said["synonyms"] = [*dict.fromkeys([*said["synonyms"], *synonyms, *called])]
         for field_name, each in fields:
