@@ -166,7 +166,7 @@ class Asked:
                 prompt = batch.prompts[position]
                 if completion.origin == "pack" or completion.text is None or prompt in self.known:
                     continue
-                if completion.usage.rows == 0:
+                if completion.usage.prompts == 0:
                     continue  # it was only looked for
                 self.known.add(prompt)
                 self.prompts += 1

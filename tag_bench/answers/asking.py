@@ -46,7 +46,7 @@ def _asked(method: Method, question: Question, databases: Databases) -> tuple[Re
         is_invalid = isinstance(error, (SQLFailed, UnsafeSQL))
         record = Record.of(question, "error", f"{type(error).__name__}: {error}")
     seconds, after = time.perf_counter() - began, total_usage()
-    asked = after.rows - before.rows
+    asked = after.prompts - before.prompts
     is_live = after.stored == before.stored and not (model_name(None) or "").startswith("replay:")
     tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
     made = replace(

@@ -442,8 +442,7 @@ class Tools:
         asks = has_functions(sql)
         if asks and self.budget is None:
             raise NotConfigured(
-                "sem_filter, sem_map, sem_score and sem_agg ask a model, and there is no budget for one: write the "
-                "statement without them"
+                f"{', '.join(FUNCTIONS)} ask a model, and there is no budget for one: write the statement without them"
             )
         query = self._query(limited(sql, limit + 1, self._dialect))
         runs = exec_sql(self.corpus, limits=self.limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
@@ -17,10 +17,12 @@ from tagframe.lm import Usage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tagframe.answer.ask import AskOptions
     from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
     from tagframe.corpus.semantic.known import Metric
     from tagframe.joins import JoinPlan
+    from tagframe.lm import Quote
     from tagframe.retrieval import RetrievedTables
 
 
@@ -39,7 +41,7 @@ class StepUse:
     @property
     def calls(self) -> int:
         """The number of distinct prompts, including those answered from the store."""
-        return self.usage.rows - self.usage.deduplicated
+        return self.usage.prompts - self.usage.deduplicated
 
     def __str__(self) -> str:
         return f"{self.name}: {counted(self.calls, 'call')}, {self.usage.seconds:.2f} s"
@@ -165,6 +167,28 @@ class Answer(Public):
             return RetrievedTables(self.question, hits, self.execution.reader.corpus).join_plan
         except NotConnected:
             return None
+
+    @overload
+    def follow_up(self, question: str, *, quote: Literal[False] = ..., **options: Unpack[AskOptions]) -> Answer: ...
+    @overload
+    def follow_up(self, question: str, *, quote: Literal[True], **options: Unpack[AskOptions]) -> Quote: ...
+    def follow_up(self, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
+        """Ask further, ``answer.follow_up("and by month?")``: ``syn`` is shown the same tables, the statement of this
+        answer and its reading. The new answer's question is both, and can be followed up again.
+
+        Args:
+            question: what else is asked.
+            quote: as in :func:`tagframe.ask`.
+            **options: as in :func:`tagframe.ask`, except ``k`` and ``method``; those of this answer are not kept.
+
+        Raises:
+            FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
+            EmptyQuestion: the question has no words.
+            Exception: as :func:`tagframe.ask`.
+        """
+        from tagframe.answer.ask import follow_up
+
+        return follow_up(self, question, quote=quote, **options)
 
     def correct(self, sql: str) -> None:
         """Give the statement that answers the question. It is used when the same question is asked again, and as an

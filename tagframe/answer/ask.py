@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, Unpack, overload
 
 from tagframe import config
@@ -15,6 +16,7 @@ from tagframe.answer.tag import TAG, OnDoubt
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus
 from tagframe.engines.base import SQLLimits
+from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument
 from tagframe.lm import Quote
 from tagframe.operators import OnError, RowsPerCall
 from tagframe.retrieval import Method, RetrievedTables
@@ -22,6 +24,8 @@ from tagframe.retrieval import Method, RetrievedTables
 Searched: TypeAlias = "Corpus | RetrievedTables"
 """Where to look for an answer."""
 HowMany: TypeAlias = int | Literal["auto"] | None
+Examples: TypeAlias = Sequence[tuple[str, str]]
+"""Questions, each with the statement that answers it."""
 
 
 class AskOptions(SearchSettings, total=False):
@@ -34,6 +38,8 @@ class AskOptions(SearchSettings, total=False):
     rows_per_call: RowsPerCall
     text: bool
     on_doubt: OnDoubt
+    evidence: str
+    examples: Examples
 
 
 _OWN = AskOptions.__annotations__.keys() - SearchSettings.__annotations__.keys()
@@ -49,14 +55,37 @@ def automatic(
     rows_per_call: RowsPerCall = "auto",
     text: bool = False,
     on_doubt: OnDoubt = "keep",
+    evidence: str = "",
+    examples: Examples = (),
 ) -> TAG:
     """The pipeline that :func:`ask` runs: ``automatic(corpus)("Which …?")``; the arguments are those of :func:`ask`."""
+    if not isinstance(evidence, str):
+        raise InvalidArgument(f"evidence must be a text; got {evidence!r:.200}")
     if isinstance(corpus, RetrievedTables):
         syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
     else:
         syn, whole = Synthesizer(corpus, k, method), corpus
+    syn = replace(syn, evidence=evidence, examples=_pairs(examples))
     runs = exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call)
     return TAG(syn, runs, Generator(text), on_doubt)
+
+
+def _pairs(examples: Any) -> Examples:
+    """Examples as given by a user.
+
+    Raises:
+        InvalidArgument: they are not pairs of texts with words.
+    """
+    pairs = [] if isinstance(examples, str) or not isinstance(examples, Sequence) else list(examples)
+    for pair in pairs:
+        is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
+        if not is_pair or not all(isinstance(text, str) and text.strip() for text in pair):
+            raise InvalidArgument(
+                f"an example is a question with its statement, ('How many films?', 'SELECT …'); got {pair!r:.200}"
+            )
+    if not pairs and examples != () and examples != []:
+        raise InvalidArgument(f"examples must be a list of questions with their statements; got {examples!r:.200}")
+    return tuple((str(question), str(sql)) for question, sql in pairs)
 
 
 @overload
@@ -78,6 +107,8 @@ def ask(
     rows_per_call: RowsPerCall = "auto",
     text: bool = False,
     on_doubt: OnDoubt = "keep",
+    evidence: str = "",
+    examples: Examples = (),
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> Answer | Quote:
@@ -103,12 +134,16 @@ def ask(
         text: have the model write a text even if the rows are the answer.
         on_doubt: what to do if the answer is in doubt (:attr:`Answer.doubts`): ``"keep"`` only lists the doubts on the
             answer, ``"warn"`` also warns, ``"raise"`` raises.
+        evidence: what words of the question mean in these data, in a sentence, as in ``retrieve_tables``; the tables
+            are searched for with it, and ``syn`` is told.
+        examples: pairs of a question and the statement that answers it, shown to ``syn`` before learned ones.
         quote: give a :class:`~tagframe.lm.Quote` instead: the statement (``syn`` is asked for it), the calls of its LM
             functions, and the cost of these and of the answer.
         **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
         NotConfigured: no model or no corpus is given or configured.
+        InvalidArgument: ``examples`` are not pairs of texts, or ``evidence`` is no text.
         EmptyQuestion: the question has no words.
         EmptyCorpus: no table has rows.
         LMError: the model gave no query that can run, or no answer.
@@ -117,10 +152,30 @@ def ask(
         DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
     own = AskOptions(
-        k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, on_doubt=on_doubt
-    )
+        k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, on_doubt=on_doubt,
+        evidence=evidence, examples=examples,
+    )  # fmt: skip
     with _pipeline(ask, corpus, {**own, **settings}) as tag:
         return tag(question, quote=True) if quote else tag(question)
+
+
+def follow_up(answer: Answer, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
+    """See :meth:`Answer.follow_up`."""
+    reader = None if answer.execution is None else answer.execution.reader
+    if reader is None:
+        raise FactUnknown(
+            "the corpus of this answer is not known here: it was pickled, or not answered by tagframe.ask"
+        )
+    if not question.strip():
+        raise EmptyQuestion(f"the question has no words: {question!r}")
+    if chosen := {"k", "method"} & {*options}:
+        raise InvalidArgument(
+            f"{', '.join(sorted(chosen))}: a follow-up keeps the tables of the answer; use tagframe.ask"
+        )
+    with _pipeline(ask, reader.corpus, options) as tag:
+        after = replace(tag, syn=replace(tag.syn, before=answer.query))  # type: ignore[type-var]
+        whole = f"{answer.question.strip()} Then: {question.strip()}"
+        return after(whole, quote=True) if quote else after(whole)
 
 
 @overload

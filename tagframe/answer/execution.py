@@ -157,7 +157,8 @@ def exec_sql(
     ``sem_filter('{f.title} is a romance')`` as a condition, ``sem_score('how sad {plot} is')``,
     ``sem_map('the country of {city}', 'text')`` (or ``'number'``, ``'integer'``, ``'date'``, ``'boolean'``), and the
     aggregate ``sem_agg('what critics praise: {review}')``. They are asked once for each distinct value that the other
-    conditions leave. If the model cannot tell, the value is NULL.
+    conditions leave. If the model cannot tell, the value is NULL. ``ORDER BY sem_topk('{title} is the saddest', 5)
+    LIMIT 5`` compares these values in lists, as :func:`tagframe.sem_topk`: places 1 to 5, and 6 for all others.
 
     Tables are named by their names; a table that shares its name with another is named by its id
     (``"database.table"``).

@@ -19,8 +19,9 @@ from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.operators.cells import FENCE_RULE, encode, encode_rows, fence
 from tagframe.operators.instruction import described
+from tagframe.operators.prompt_names import shown_names
 
 T = TypeVar("T")
 
@@ -54,18 +55,23 @@ def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
     said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
     said += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
     said += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
-    text = f"{fence(lines[:shown], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
+    columns = f"Columns: {encode(shown_names(rows, range(rows.shape[1])))}"
+    text = f"{fence([columns, *lines[:shown]], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
 
 
 def _lines(rows: pd.DataFrame) -> list[str]:
-    """Each row as JSON, with numbers to ten digits and without NUL characters."""
-    shown = rows.copy()
-    for position, dtype in enumerate(rows.dtypes):
-        if pd.api.types.is_float_dtype(dtype):
-            column = [None if pd.isna(cell) else float(f"{cell:.10g}") for cell in rows.iloc[:, position]]
-            shown.isetitem(position, np.array(column, dtype=object))
-    return [(line or "{}").replace("\\u0000", "") for line in encode_rows(shown, range(rows.shape[1]), blanks=True)]
+    """Each row as a JSON list of its cells."""
+    names = shown_names(rows, range(rows.shape[1]))
+    read = [json.loads(line or "{}") for line in encode_rows(rows, range(rows.shape[1]), names, blanks=True)]
+    return [encode([_shown(row.get(name)) for name in names]) for row in read]
+
+
+def _shown(cell: Any) -> Any:
+    """A cell without NUL characters, and without the noise of computed fractions: 4519.68 for 4519.679999999999."""
+    if isinstance(cell, str):
+        return cell.replace("\0", "")
+    return float(f"{cell:.12g}") if isinstance(cell, float) and not cell.is_integer() else cell
 
 
 def _fitting(lines: Sequence[str]) -> int:

@@ -28,7 +28,8 @@ rows, so count DISTINCT things; "top 3" is ORDER BY … LIMIT 3.
 What SQL cannot do, a language model does inside the statement, by functions. Their instruction is a text in which
 columns stand in braces, as {{b.plot}} or {{b.first line}}, those of a subquery too; nothing else may stand in braces.
   sem_filter('{{b.plot}} is set at sea')    1 or 0, or NULL where that cannot be told: in WHERE, ON, HAVING, CASE
-  sem_score('how sad {{b.plot}} is')         a number from 0 to 1: in SELECT, and in ORDER BY for rankings
+  sem_score('how sad {{b.plot}} is')         a number from 0 to 1: in SELECT
+  sem_topk('{{b.title}} is saddest', 5)       its place: for rankings, as ORDER BY sem_topk('…', 5) LIMIT 5
   sem_map('the river that {{t.town}} lies on') a text, or with 'number' as a second argument a number: SELECT, GROUP BY
   sem_agg('what readers praise: {{r.text}}') one text from all rows of a group
 They are asked once for each distinct value that the other conditions of the same WHERE leave, and with a LIMIT only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -20,7 +21,7 @@ from tagframe.corpus import Corpus
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
-from tagframe.operators.cells import one_line
+from tagframe.operators.cells import fence, one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
 
 T = TypeVar("T")
@@ -42,12 +43,18 @@ class Synthesizer:
         k: how many tables, as in ``retrieve_tables``.
         method: the selector, as in ``retrieve_tables``.
         found: tables that were already retrieved, instead of the above.
+        evidence: what words of the question mean in these data; tables are also searched for with it.
+        examples: questions with their statements, shown before those that were learned.
+        before: the query that the question follows; its tables are shown.
     """
 
     corpus: Corpus = field(repr=False)
     k: int | Literal["auto"] | None = None
     method: str | Method[Any, Any] | None = None
     found: RetrievedTables | None = field(default=None, repr=False)
+    evidence: str = ""
+    examples: Sequence[tuple[str, str]] = ()
+    before: Query | None = None
 
     def __call__(self, request: str) -> Query:
         """The query; the thread waits for it."""
@@ -112,13 +119,26 @@ class Synthesizer:
         schema = describe_tables(self.corpus, shown.tables, chances, dialect)
         asked = "" if shown.retrieved is None else request  # where there is a plan, it has the roles that are asked
         joins = describe_keys(self.corpus, shown.tables, chances, dialect, asked)
-        examples = examples_for(request, self.corpus, shown.tables, dialect)
-        cells = matched_cells(request, shown, reader)
+        given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
+        examples = [*given, *examples_for(request, self.corpus, shown.tables, dialect)]
+        note = "\n\n".join(filter(None, [*self._told(), note]))
+        cells = matched_cells(f"{request} {self.evidence}".strip(), shown, reader)
         metrics = metric_lines(shown.metrics, shown.tables, dialect)
         return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics)
 
+    def _told(self) -> Iterator[str]:
+        """What the prompt says before the question."""
+        if self.before is not None:
+            assumed = [f"-- assumed: {one}" for one in self.before.assumptions]
+            said = fence([*assumed, self.before.sql or "-- no statement"], "statement")
+            yield f"The earlier part of the question was answered by this statement; keep its reading:\n{said}"
+        if self.evidence:
+            yield f"Evidence: {' '.join(self.evidence.split())}"
+
     def shown(self, request: str) -> Query:
         """The tables to show to the model, and the metrics that the request names, as a query without a statement."""
+        if self.before is not None:
+            return Query("", self.before.tables, self.before.retrieved)
         metrics = metrics_named(request, self.corpus)
         shown = self._shown(request)
         if not metrics:
@@ -140,7 +160,7 @@ class Synthesizer:
         if self.k is None and self.method is None and are_few(corpus, names):
             return Query("", names)
         k = RETRIEVED if self.k is None and self.method is None else self.k
-        return self._of(retrieve_tables(request, corpus, k=k, method=self.method))
+        return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))
 
     def _has_rows(self, table: str) -> bool:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None

@@ -78,7 +78,7 @@ class Meter:
     def usage(self, failed: int = 0) -> Usage:
         """As the usage of one row."""
         spent = {name: getattr(self, name) for name in self.__slots__ if name != "parameters"}
-        return Usage(rows=1, failed=failed, **spent)
+        return Usage(prompts=1, failed=failed, **spent)
 
 
 class Attempts:

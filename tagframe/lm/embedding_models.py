@@ -27,7 +27,7 @@ from tagframe.lm.replay import REPLAY, open_replayed
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.transport import Reply, Transport
 
-BATCH = 64
+BATCH = 512
 """The most texts in a request; if a server refuses that many, the number is halved from then on."""
 BATCH_BYTES = 100_000
 """UTF-8 bytes of a request's texts, about 30,000 tokens, unless one text alone has more."""
@@ -193,8 +193,9 @@ class EmbeddingModel:
         lm = self._lm.using(store=None, progress=False)
         vectors: dict[str, npt.NDArray[np.float32]] = {}
         work = [(text, text) for text in texts]  # a text, and what of it is sent
+        at_once = _AT_ONCE
         while work:
-            batches = _batches(work, self._batch)[:_AT_ONCE]
+            batches, at_once = _batches(work, self._batch)[:at_once], _AT_ONCE
             work = work[sum(map(len, batches)) :]
             prompts = [Prompt(tuple(Message("user", part) for _, part in batch)) for batch in batches]
             failed: Exception | None = None
@@ -205,7 +206,7 @@ class EmbeddingModel:
                     self._keep(store, found, completion.usage.tokens_in // len(batch))
                     vectors.update(found)
                 elif _is_too_much(completion.error) and others:
-                    self._batch = max(1, min(self._batch, len(batch) // 2))
+                    self._batch, at_once = max(1, min(self._batch, len(batch) // 2)), 1
                     work += batch
                 elif _is_too_much(completion.error) and len(sent) > 1:
                     work.append((text, sent[: len(sent) // 2]))

@@ -71,7 +71,11 @@ class AdaptiveLimit:
     @property
     def limit(self) -> int:
         """The current limit on requests in flight."""
-        return 1 if self.away else max(1, int(min(self._limit, self.ceiling)))
+        return 1 if self.away else self.at_once(self.ceiling)
+
+    def at_once(self, concurrency: int) -> int:
+        """How many requests a call of this concurrency may have in flight, by what the server has shown so far."""
+        return max(1, int(min(self._limit, concurrency)))
 
     @contextmanager
     def serving(self, ceiling: int) -> Iterator[None]:

@@ -14,6 +14,7 @@ from tagframe.lm.attempts import ROOM_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
+from tagframe.lm.pacing import server_state
 from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, price_of, tokens_of
 from tagframe.lm.prompt import Completion, Prompt, accepted
 from tagframe.lm.stream import Stream
@@ -44,7 +45,8 @@ class Quote(Shown):
             stored answers, else 256 each; ``max_tokens`` at most.
         dollars: None if the model's price is unknown.
         dollars_at_most: in the worst case, as ``calls_at_most``, with answers of the longest length.
-        seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
+        seconds: by the mean time of this model's stored answers, else 1 s a request; at the configured concurrency, or
+            as many at once as the server was seen to serve, and within ``rpm``.
         whole: False if an operator would send more, which depends on answers that cannot be guessed.
         query: the statement that the quote is for, if there is one.
         stages: what each LM function of the statement would be asked.
@@ -162,7 +164,7 @@ class _QuotingStream(Stream):
                 value = accepted(text, job.accept)
             except AnswerRejected as rejection:
                 raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
-            job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
+            job.completion = Completion(text, value, None, Usage(prompts=1), None, "sent")
         self._call.end(jobs)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
@@ -200,7 +202,9 @@ class _QuotingStream(Stream):
         tokens_out = round(answer_tokens * len(unknown))
         most, of_all, dearest = _bounds(batch, [most_tokens(job.prompt) for job in unknown])
         price = lm.price or price_of(lm.model)
-        rounds = math.ceil(len(unknown) / self._settings.concurrency)
+        rounds = math.ceil(
+            len(unknown) / server_state(lm.transport.endpoint, lm.model).gate.at_once(self._settings.concurrency)
+        )
         return Quote(
             rows=len(batch.prompts),
             calls=len(unknown),
@@ -210,7 +214,10 @@ class _QuotingStream(Stream):
             tokens_out=tokens_out,
             dollars=dollars_of(price, tokens_in, tokens_out) if unknown else 0.0,
             dollars_at_most=dollars_of(price, *dearest) if unknown else 0.0,
-            seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
+            seconds=max(
+                rounds * (ASSUMED_SECONDS if seconds is None else seconds),
+                60 * len(unknown) / (self._settings.rpm or math.inf),
+            ),
             calls_at_most=most,
             calls_of_all=of_all,
         )

@@ -1,4 +1,4 @@
-"""The cost of calls: a :class:`Usage` per row, per call, per block of code and per process."""
+"""The cost of calls: a :class:`Usage` per prompt, per call, per block of code and per process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Usage:
     """Counts and costs; usages add up with ``+``.
 
     Attributes:
-        rows: prompts asked.
+        prompts: that were asked; one may be about several rows.
         sent: requests sent, with retries, repairs and hedges.
         deduplicated: prompts answered by an identical one of this call, or of another call in progress.
         stored: prompts answered from the response store.
@@ -33,10 +33,10 @@ class Usage:
         tokens_in: tokens of the prompts, as the server counted them.
         tokens_out: tokens of the answers.
         dollars: the price of those tokens; None if the model's price is unknown.
-        seconds: for a row the time of its requests, for a call the wall-clock time.
+        seconds: for a prompt the time of its requests, for a call the wall-clock time.
     """
 
-    rows: int = 0
+    prompts: int = 0
     sent: int = 0
     deduplicated: int = 0
     stored: int = 0
@@ -53,7 +53,7 @@ class Usage:
 
     def __str__(self) -> str:
         dollars = "an unknown number of dollars" if self.dollars is None else f"${self.dollars:.4f}"
-        parts = [f"{counted(self.rows, 'row')}: {self.sent} sent"]
+        parts = [f"{counted(self.prompts, 'prompt')}: {self.sent} sent"]
         for name in ("deduplicated", "stored", "retried", "repaired", "failed"):
             if getattr(self, name):
                 parts.append(f"{getattr(self, name)} {'from the store' if name == 'stored' else name}")
@@ -61,10 +61,10 @@ class Usage:
 
 
 _COUNTS = tuple(f.name for f in fields(Usage) if f.name != "dollars")
-FROM_STORE = Usage(rows=1, stored=1)
-FAILED_IN_STORE = Usage(rows=1, stored=1, failed=1)
-DUPLICATE = Usage(rows=1, deduplicated=1)
-FAILED_DUPLICATE = Usage(rows=1, deduplicated=1, failed=1)
+FROM_STORE = Usage(prompts=1, stored=1)
+FAILED_IN_STORE = Usage(prompts=1, stored=1, failed=1)
+DUPLICATE = Usage(prompts=1, deduplicated=1)
+FAILED_DUPLICATE = Usage(prompts=1, deduplicated=1, failed=1)
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -46,7 +46,7 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
                     waiting[batch] -= completions.keys()
         except KeyboardInterrupt as interrupt:
             usage = stream.usage()
-            kept = usage.rows - usage.failed - usage.deduplicated
+            kept = usage.prompts - usage.failed - usage.deduplicated
             raise Interrupted(
                 f"{description or 'the call'} was interrupted; {counted(kept, 'answer')} "
                 f"{'is' if kept == 1 else 'are'} kept if a response store is configured: the same call again asks only "
@@ -69,7 +69,7 @@ def _keep_finished(error: Exception, whole: Step[Any], waiting: dict[Batch[Any],
 def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: Arrived) -> Any:
     """The frame of a step that gets no more answers; None if it has none, or was itself interrupted."""
     stopped = RunStopped("the call was interrupted")
-    nothing: Completion[Any] = Completion(None, None, stopped, Usage(rows=1, failed=1), None, "sent")
+    nothing: Completion[Any] = Completion(None, None, stopped, Usage(prompts=1, failed=1), None, "sent")
     try:
         while True:
             arrived = {

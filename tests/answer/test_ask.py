@@ -48,7 +48,7 @@ class Model:
             return self.judge
         if "Request:" in text:
             return "All of it was moving."
-        count = str(request.messages[1]["content"]).count("\n{")
+        count = str(request.messages[1]["content"]).count("\n[")
         return json.dumps({"text": f"Answered from {count} rows.", "values": [count]})
 
 
@@ -456,3 +456,15 @@ def test_the_model_that_answers_is_told_what_columns_mean():
     assert "\n({ST} is: 3 = shipped ‹/rows>)\n\nQuestion: What?" in asked
     both = run("SELECT o.id, l.st FROM orders o JOIN lines l ON l.id = o.id")
     assert "shipped" not in gen_prompt("What?", both).messages[1].content, "of which st it is nobody says"
+
+
+def test_gen_reads_column_names_once_and_cells_without_noise():
+    cells = {"a": ["x\0y", "\\u0000"], "b": [4519.679999999999, None], "c": [12345678901.0, 2.0]}
+    text = (
+        gen_prompt("What?", pd.DataFrame({**cells, "d": pd.Series([0.1 + 0.2, "t"], dtype=object)})).messages[1].content
+    )
+    lines = text.partition("<rows>\n")[2].partition("\n</rows>")[0].splitlines()
+    assert lines[0] == 'Columns: ["a", "b", "c", "d"]'
+    assert [json.loads(line) for line in lines[1:]] == [
+        ["xy", 4519.68, 12345678901.0, 0.3], ["\\u0000", None, 2.0, "t"],
+    ]  # fmt: skip

@@ -89,7 +89,9 @@ def test_what_was_encoded_before_a_kill_is_kept(sqlite_file, tmp_path, monkeypat
     monkeypatch.setattr("tagframe.corpus.vectors.STORED_EVERY", 0.0)
     file = sqlite_file("CREATE TABLE n (value TEXT);")
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.executemany("INSERT INTO n VALUES (?)", [(f"row {number}" + " of many" * 10,) for number in range(1_000)])
+        connection.executemany(
+            "INSERT INTO n VALUES (?)", [(f"row {number}" + " of many" * 10,) for number in range(1_000)]
+        )
     killed = Letters(fails_after=500)
     with pytest.raises(KeyboardInterrupt):
         search(file, killed, tmp_path / "rows")

@@ -42,7 +42,7 @@ def test_completions_come_in_prompt_order(server: Server, lm: LM):
     assert completions[3].text == "3"
     assert completions[3].usage.sent == 1
     assert completions[3].usage.tokens_out == 2
-    assert completions.usage.rows == completions.usage.sent == 200
+    assert completions.usage.prompts == completions.usage.sent == 200
 
 
 def test_no_prompts(server: Server, lm: LM):

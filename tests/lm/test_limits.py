@@ -163,7 +163,7 @@ def test_a_server_that_begins_to_ignore_max_tokens_spends_no_more_than_its_windo
 def test_the_window_grows_with_what_is_seen(server: Server):
     """A budget that could not pay one long answer holds nobody up for long."""
     counted = {"usage": {"prompt_tokens": 20, "completion_tokens": 1}}
-    server.answers = lambda request: Reply("True", changes=counted, latency=0.01)
+    server.answers = lambda request: Reply("True", changes=counted, latency=0.1)
     lm = LM("openai/test", api_base=server.url, price=Price(1e-9, 1e-5), budget=Budget(dollars=0.1), store=None)
     completions = lm.complete([Prompt.of(f"row {i}") for i in range(200)], max_tokens=16)
     assert all(completion.ok for completion in completions)
@@ -365,14 +365,14 @@ def test_usage_of_a_call_and_of_the_process(server: Server, lm: LM):
     frame = usage()
     assert list(frame["call"].iloc[-2:]) == ["sem_filter", "sem_filter again"]
     first, second = frame.iloc[-2], frame.iloc[-1]
-    assert (first["rows"], first["sent"], first["deduplicated"], first["stored"]) == (51, 50, 1, 0)
-    assert (second["rows"], second["sent"], second["stored"], second["dollars"]) == (50, 0, 50, 0)
+    assert (first["prompts"], first["sent"], first["deduplicated"], first["stored"]) == (51, 50, 1, 0)
+    assert (second["prompts"], second["sent"], second["stored"], second["dollars"]) == (50, 0, 50, 0)
     assert pd.isna(first["dollars"])
     assert first["tokens_in"] > 0
     assert first["seconds"] > 0
     assert frame["model"].iloc[-1] == "openai/test"
     now = total_usage()
-    assert (now.rows - before.rows, now.sent - before.sent, now.stored - before.stored) == (101, 50, 50)
+    assert (now.prompts - before.prompts, now.sent - before.sent, now.stored - before.stored) == (101, 50, 50)
 
 
 def test_usage_of_a_block_leaves_out_other_threads_and_tasks(server: Server, lm: LM):
@@ -385,15 +385,15 @@ def test_usage_of_a_block_leaves_out_other_threads_and_tasks(server: Server, lm:
             thread.join()
         lm.complete(ROWS[20:22], description="later")
     lm.complete(ROWS[30:32])
-    assert used.frame()[["call", "rows", "sent", "stored"]].to_numpy().tolist() == [["inside", 6, 2, 3]]
+    assert used.frame()[["call", "prompts", "sent", "stored"]].to_numpy().tolist() == [["inside", 6, 2, 3]]
     assert (used.total.sent, used.total.deduplicated) == (2, 1)
-    assert str(used).startswith("6 rows: 2 sent")
+    assert str(used).startswith("6 prompts: 2 sent")
     assert outer.frame()["call"].tolist() == ["inside", "later"]
 
     async def block(rows: list[Prompt]) -> int:
         with usage() as mine:
             await asyncio.gather(lm.acomplete(rows), lm.acomplete(rows[:1]))
-            return mine.total.rows
+            return mine.total.prompts
 
     async def two() -> list[int]:
         return list(await asyncio.gather(block(ROWS[33:40]), block(ROWS[40:42])))
@@ -408,10 +408,10 @@ def test_dollars_by_litellms_table(server: Server):
 
 
 def test_adding_usages():
-    one = Usage(rows=1, sent=2, dollars=0.5, seconds=1.0)
-    assert one + one == Usage(rows=2, sent=4, dollars=1.0, seconds=2.0)
-    assert (one + Usage(rows=1, dollars=None)).dollars is None
-    assert str(one) == "1 row: 2 sent; 0 tokens in, 0 out, $0.5000, 1.0 s"
+    one = Usage(prompts=1, sent=2, dollars=0.5, seconds=1.0)
+    assert one + one == Usage(prompts=2, sent=4, dollars=1.0, seconds=2.0)
+    assert (one + Usage(prompts=1, dollars=None)).dollars is None
+    assert str(one) == "1 prompt: 2 sent; 0 tokens in, 0 out, $0.5000, 1.0 s"
     assert "unknown" in str(Usage(dollars=None))
 
 
@@ -443,6 +443,20 @@ def test_a_quote_sends_nothing_and_says_what_would_be_sent(server: Server):
     assert quote.seconds > 0
     assert not quote.whole
     assert str(quote).startswith("at least 30 calls, in the worst case 60, for 51 prompts (1 duplicate, 20 stored)")
+
+
+def test_a_quote_of_seconds_knows_the_rate(server: Server):
+    lm = LM("openai/test", api_base=server.url, concurrency=10, retry=RetryPolicy(first_wait=0.01))
+    server.answers = lambda request: error(429) if request.in_flight > 2 else Reply("True", latency=0.02)
+    quoted, limited = QuotingLM(lm, guess=lambda prompt: "True"), QuotingLM(lm, guess=lambda prompt: "True")
+    quoted.complete(ROWS)
+    assert quoted.quote.seconds == 5
+    lm.using(store=None).complete(ROWS)
+    limited.complete(ROWS)
+    assert limited.quote.seconds >= 50 / 3
+    at_most = QuotingLM(lm.using(rpm=30), guess=lambda prompt: "True")
+    at_most.complete(ROWS)
+    assert at_most.quote.seconds == 100
 
 
 def test_a_quote_of_several_rounds(server: Server, lm: LM):

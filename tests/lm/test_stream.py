@@ -57,7 +57,7 @@ def test_answers_lead_to_questions(server: Server, lm: LM):
             seen += texts(arrived)
             stream.put(batch(*(one.value for one in completions(arrived) if int(one.value) % 10 < 4)))
     assert sorted(map(int, seen)) == [1, 2, 3, 4, 11, 12, 13, 14]
-    assert usage().iloc[-1][["call", "rows", "sent"]].tolist() == ["count", 8, 8]
+    assert usage().iloc[-1][["call", "prompts", "sent"]].tolist() == ["count", 8, 8]
 
 
 def test_a_prompt_that_was_answered_is_not_sent_again(server: Server, lm: LM):

@@ -44,9 +44,9 @@ class Scripted:
     def completion(self, prompt: Prompt, accept: Callable[[str], Any]) -> Completion:
         try:
             text = self.answer(prompt.messages[-1].content)
-            return Completion(text, accept(text), None, Usage(rows=1), None, "sent")
+            return Completion(text, accept(text), None, Usage(prompts=1), None, "sent")
         except (LMError, ConnectionError) as error:
-            return Completion(None, None, error, Usage(rows=1, failed=1), None, "sent")
+            return Completion(None, None, error, Usage(prompts=1, failed=1), None, "sent")
 
 
 class _ScriptedStream(contextlib.AbstractContextManager):

@@ -88,6 +88,8 @@ class Values:
         Raises:
             RowsFailed: with ``on_error="raise"``, some have no answer.
         """
+        if self.call.function.ranks and self.answers:  # a place holds among all the values that were compared
+            return
         new = arguments[~arguments[KEY].isin(list(self.answers))]
         if len(new):
             operator = OPERATORS[self.call.function.name]
@@ -102,6 +104,8 @@ class Values:
             frame[GROUP] = keys
             options["group_by"] = GROUP
             keys = list(dict.fromkeys(keys))
+        elif self.call.function.ranks:
+            options["K"] = self.call.places
         else:
             options["rows_per_call"] = self.rows_per_call
         if self.call.function.name == "sem_filter":
@@ -117,8 +121,13 @@ class Values:
         self._take(keys, answered, known)
 
     def _take(self, keys: Sequence[str], answered: pd.DataFrame, known: set[Any]) -> None:
-        (column, *_) = [name for name in answered.columns if name not in known]
-        self.answers.update(zip(keys, map(_plain, answered[column]), strict=True))
+        if self.call.function.ranks:
+            last = self.call.places + 1
+            self.answers.update(dict.fromkeys(keys, last))
+            self.answers.update((keys[row], min(place, last)) for place, row in enumerate(answered.index, 1))
+        else:
+            (column, *_) = [name for name in answered.columns if name not in known]
+            self.answers.update(zip(keys, map(_plain, answered[column]), strict=True))
         outcomes = results.recall(answered, "outcomes")
         if outcomes is None:
             return
@@ -128,6 +137,8 @@ class Values:
             self.rows_per_call = size
         kinds = outcomes["outcome"].tolist()
         self.failed.update(key for key, kind in zip(keys, kinds, strict=True) if kind == "failed")
+        if self.call.function.ranks:
+            self.answers.update(dict.fromkeys(self.failed, self.call.places + 1))
         self.outcomes.update(kinds)
 
     def share(self, alike: Mapping[str, str]) -> None:

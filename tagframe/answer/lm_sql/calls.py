@@ -27,11 +27,13 @@ class Function:
         name: in lower case.
         aggregates: whether it makes one text from all rows of a group.
         typed: whether it takes a type as its second argument.
+        ranks: whether it compares the values with each other, and takes the number of places as its second argument.
     """
 
     name: str
     aggregates: bool = False
     typed: bool = False
+    ranks: bool = False
 
 
 FUNCTIONS = {
@@ -39,6 +41,7 @@ FUNCTIONS = {
     for function in (
         Function("sem_filter"),
         Function("sem_score"),
+        Function("sem_topk", ranks=True),
         Function("sem_map", typed=True),
         Function("sem_agg", aggregates=True),
     )
@@ -67,6 +70,7 @@ class Call:
         columns: the expressions in the braces, by label.
         spoken: the dialect of the statement.
         dtype: of ``sem_map``, or None.
+        places: of ``sem_topk``, or 0.
     """
 
     node: exp.Expr
@@ -75,19 +79,22 @@ class Call:
     columns: tuple[tuple[str, exp.Expr], ...]
     spoken: Spoken
     dtype: Any = None
+    places: int = 0
 
     @property
     def kind(self) -> Kind:
         """The type of its answers."""
         if self.function.name == "sem_filter":
             return "boolean"
+        if self.function.ranks:
+            return "integer"
         return "number" if self.function.name == "sem_score" else _KINDS.get(self.dtype, "text")
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """A value that is equal for identical calls of one block."""
         named = tuple((label, self.spoken.written(column)) for label, column in self.columns)
-        return self.function.name, self.instruction, named, str(self.dtype)
+        return self.function.name, self.instruction, named, str(self.dtype), self.places
 
     def __str__(self) -> str:
         return self.spoken.written(self.node)
@@ -151,8 +158,17 @@ def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool],
         _BRACES.sub(shown, text),
         tuple((labels[name], column) for name, column in columns.items()),
         spoken,
-        _dtype(function, more, node, spoken),
+        None if function.ranks else _dtype(function, more, node, spoken),
+        _places(function, more, node, spoken) if function.ranks else 0,
     )
+
+
+def _places(function: Function, more: Sequence[exp.Expr], node: exp.Expr, spoken: Spoken) -> int:
+    number = more[0] if len(more) == 1 else None
+    if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdigit() or int(number.this) < 1:
+        takes = f"a text and the number of places, as {function.name}('{{name}} is the largest', 5)"
+        raise UnsafeSQL(f"{function.name} takes {takes}; got {_shown(node, spoken)}")
+    return int(number.this)
 
 
 def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr, spoken: Spoken) -> Any:

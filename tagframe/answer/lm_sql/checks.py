@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from sqlglot import exp
 
 from tagframe.answer.guard import Reader, check_sql
-from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
+from tagframe.answer.lm_sql.blocks import blocks_with_calls, needed, standing_alone
 from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_positions
 from tagframe.answer.lm_sql.dialects import Spoken, spoken_of
+from tagframe.answer.lm_sql.select_names import write_out
 from tagframe.answer.sql_tree import column_of, without, written
 from tagframe.errors import SQLFailed, UnsafeSQL
 
@@ -27,7 +28,10 @@ def check_staged(sql: str, reader: Reader) -> str:
     root = spoken.parsed(checked)
     check_positions(root, checked, spoken)
     for block in blocks_with_calls(root):
-        calls = [call_of(node, block, partial(is_column_of, block, reader), spoken) for node in calls_in(block)]
+        is_column = partial(is_column_of, block, reader)
+        calls = [call_of(node, block, is_column, spoken) for node in calls_in(block)]
+        if any(call.function.ranks for call in calls):
+            _check_ranking(block, is_column, spoken)
         for call in calls:
             stand_in = spoken.stand_in(spoken.key([column for _, column in call.columns]), call.kind)
             if call.function.aggregates:
@@ -37,6 +41,44 @@ def check_staged(sql: str, reader: Reader) -> str:
             _refuse_correlated(block, calls, reader, spoken)
     reader.compile(spoken.written(root))
     return checked
+
+
+def _check_ranking(block: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> None:
+    """Refuse an ORDER BY of places that would not give the best rows first, or that gives rows without a place.
+
+    Raises:
+        UnsafeSQL: as said.
+    """
+    named = block.copy()
+    write_out(named, is_column, spoken)
+    order, is_chosen = (
+        named.args.get("order"),
+        any(map(_ranking_in, (named.args.get("where"), named.args.get("having")))),
+    )
+    for position, term in enumerate(order.expressions if order is not None else ()):
+        ranking = _ranking_in(term.this.unnest())
+        if ranking is None or ranking is not term.this.unnest():
+            continue
+        places, wanted = int(ranking.expressions[1].this), needed(named)
+        if term.args.get("desc"):
+            fault = "the best has place 1: order by it without DESC"
+        elif position:
+            fault = "it ranks all rows that are left, and so comes first in ORDER BY"
+        elif named.args.get("limit") is None and not is_chosen:
+            fault = f"only {places} rows have a place: add LIMIT {places}"
+        elif wanted > places:
+            fault = (
+                f"it gives {places} places, and LIMIT and OFFSET need {wanted}: write {wanted} as its second argument"
+            )
+        else:
+            continue
+        raise UnsafeSQL(f"{ranking.name.lower()}: {fault}; got {spoken.written(term)!r:.300}")
+
+
+def _ranking_in(clause: exp.Expr | None) -> exp.Expr | None:
+    """A function in a clause that gives places."""
+    calls = [] if clause is None else calls_in(clause)
+    return next((node for node in calls if FUNCTIONS[node.name.lower()].ranks), None)
 
 
 def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:

@@ -9,6 +9,7 @@ replaced by a lookup in it. The engine does the rest, including NULL and three-v
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -219,7 +220,8 @@ class Staged:
 
     def _condition(self, block: Block, pending: Pending) -> Step[None]:
         values = [self._of(block.select, node) for node in calls_in(pending.condition)]
-        free = undecided(pending.condition)
+        # Values are compared with all others that are left, also where the condition is decided without them.
+        free = None if any(one.call.function.ranks for one in values) else undecided(pending.condition)
         rows = block.rows([one.columns for one in values], more=[] if free is None else [free])
         yield from self._asked(block.select, values, rows)
         self._answered(block, pending)
@@ -276,7 +278,7 @@ class Staged:
         ]
 
     def _in_order(self, block: Block) -> Step[list[Pending]]:
-        """The conditions in the order of asking: first those that cost little and leave few rows."""
+        """The conditions in the order of asking: first those that cost little and leave few rows; rankings last."""
         if len(block.pending) < 2:
             return list(block.pending)
         costs: dict[int, float] = {}
@@ -285,7 +287,8 @@ class Staged:
             values = [self._of(block.select, node) for node in calls_in(pending.condition)]
             inner = block.rows([one.columns for one in values])
             asked = [self._distinct(block.select, inner, number, one) for number, one in enumerate(values)]
-            costs[id(pending)] = float(sum(map(len, asked)))
+            ranks = any(one.call.function.ranks for one in values)
+            costs[id(pending)] = math.inf if ranks else float(sum(map(len, asked)))
             if bare_filter(pending.condition) is not None and len(asked[0]) > AT_ONCE:
                 spaced = [position * len(asked[0]) // _SAMPLE for position in range(_SAMPLE)]
                 samples.append((pending, values[0], asked[0].iloc[spaced]))
@@ -345,15 +348,18 @@ class Staged:
         first = (
             last and _is_limited(select) and not (texts and cells) and (by_group or not (is_grouped(select) and cells))
         )
-        if cells and by_group:
-            yield from together([self._asked_of_groups(block, one, first=first) for one in cells])
-        elif cells:
+        # Only what HAVING leaves is compared.
+        having = select.args.get("having") is not None
+        of_groups = [one for one in cells if by_group or (having and one.call.function.ranks)]
+        if of_groups:
+            yield from together([self._asked_of_groups(block, one, first=first) for one in of_groups])
+        if cells := [one for one in cells if one not in of_groups]:
             yield from self._asked(select, cells, block.rows([one.columns for one in cells], ordered=first))
         for text in texts:
             yield from self._written(block, text, first=first)
         if first:
             # Of rows that are alike in ORDER BY, those that were asked about.
-            for one in [*cells, *texts]:
+            for one in [*of_groups, *cells, *texts]:
                 select.where(one.was_asked(), copy=False)
         _look_up(nodes, values)
 

@@ -1,0 +1,93 @@
+"""``answer.follow_up``, and the ``evidence`` and ``examples`` of ``ask``, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument, ReplayMiss
+from tagframe.lm import export_requests, import_answers
+
+YEARS = (
+    "-- answer: values\n-- assumed: films without a year are left out\n"
+    "SELECT year, count(*) AS n FROM films GROUP BY year"
+)
+GENRES = "-- answer: values\nSELECT genre_code, count(*) AS n FROM films GROUP BY genre_code"
+
+
+@pytest.fixture
+def prompts(live):
+    """The prompts of syn, each answered by the next statement."""
+    seen, statements = [], [YEARS, GENRES, "-- answer: values\nSELECT count(*) AS n FROM films"]
+
+    def answer(request):
+        seen.append(request.prompt)
+        return statements[min(len(seen), len(statements)) - 1]
+
+    live.answers = answer
+    return seen
+
+
+def test_a_follow_up_knows_tables_statement_and_reading(festival, prompts):
+    first = tf.ask("How many films a year?", festival, k=2)
+    second = first.follow_up("and by genre?")
+    assert second.query.tables == first.query.tables
+    assert second.retrieved is first.retrieved
+    assert "SELECT year, count(*) AS n FROM films GROUP BY year" in prompts[1]
+    assert "-- assumed: films without a year are left out" in prompts[1]
+    assert second.question == "How many films a year? Then: and by genre?"
+    assert prompts[1].endswith(f"Question: {second.question}")
+    third = second.follow_up("and in all?")
+    assert third.value == 12
+    assert "SELECT genre_code, count(*)" in prompts[2]
+    assert prompts[2].endswith("Then: and by genre? Then: and in all?")
+    assert "earlier part" not in prompts[0]
+
+
+def test_a_follow_up_is_replayed_quoted_and_refused(festival, prompts, tmp_path):
+    first = tf.ask("How many films a year?", festival)
+    assert first.follow_up("and by genre?", quote=True).calls == 0, "the rows are the answer"
+    store, out, said = tmp_path / "s.db", tmp_path / "r.jsonl", tmp_path / "a.jsonl"
+    with pytest.raises(ReplayMiss):
+        first.follow_up("and by genre?", lm=f"replay:{store}")
+    assert export_requests(store, out) == 1
+    said.write_text(json.dumps({"custom_id": json.loads(out.read_text())["custom_id"], "answer": GENRES}))
+    import_answers(store, said)
+    assert "genre_code" in first.follow_up("and by genre?", lm=f"replay:{store}").rows
+    with pytest.raises(EmptyQuestion):
+        first.follow_up(" ")
+    with pytest.raises(InvalidArgument, match="keeps the tables"):
+        first.follow_up("and?", k=3)
+    with pytest.raises(FactUnknown):
+        pickle.loads(pickle.dumps(first)).follow_up("and?")
+
+
+def test_evidence_reaches_retrieval_and_the_prompt(live, festival, prompts):
+    live.answers = lambda request: prompts.append(request.prompt) or "-- answer: values\nSELECT 1 AS one"
+    evidence = "the best means the highest box_office of films"
+    without = tf.ask("Which is the best?", festival, k=1)
+    answer = tf.ask("Which is the best?", festival, k=1, evidence=evidence)
+    assert without.retrieved.ids != answer.retrieved.ids == ["festival.films"]
+    assert answer.question == "Which is the best?"
+    assert "Evidence:" not in prompts[0]
+    assert f"Evidence: {evidence}\n\nQuestion: Which is the best?" in prompts[1]
+
+
+def test_examples_of_the_user_stand_beside_learned_ones(prompts):
+    corpus = tf.open_corpus({"films": pd.DataFrame({"year": [1, 2], "genre_code": ["a", "b"]})})
+    corpus.learn("How many films are there?", "SELECT count(*) FROM films")
+    tf.ask("How many films a year?", corpus, examples=[("Films of\n2?", "SELECT * FROM films WHERE year = 2")])
+    assert "<examples>\n-- Films of 2?\nSELECT * FROM films WHERE year = 2\n" in prompts[0]
+
+
+@pytest.mark.parametrize("wrong", ["SELECT 1", [("a",)], [("a", " ")], [(1, 2)], {"a": "b"}, ["ab"]])
+def test_wrong_examples_are_named(festival, prompts, wrong):
+    with pytest.raises(InvalidArgument, match="example"):
+        tf.ask("How many films?", festival, examples=wrong)
+    with pytest.raises(InvalidArgument, match="evidence"):
+        tf.ask("How many films?", festival, evidence=3)
+    assert not prompts
