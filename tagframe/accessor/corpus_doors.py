@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tagframe import config, retrieval
-from tagframe.answer.ossie import to_ossie
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus
 from tagframe.doors import shown_as
-from tagframe.keys.declared import model_in_rows
 from tagframe.learning import forget, learn
 from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
+from tagframe.semantic.describe import describe
+from tagframe.semantic.writing import to_ossie
 
 if TYPE_CHECKING:
     from tagframe.agents.schemas import Format
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tagframe.answer.checked_keys import CheckedKeys
     from tagframe.lm import Budget
 
-__all__ = ["annotate", "check_keys", "forget", "learn", "model_in_rows", "retrieve_tables", "to_ossie", "tools"]
+__all__ = ["annotate", "check_keys", "describe", "forget", "learn", "retrieve_tables", "to_ossie", "tools"]
 
 
 @overload

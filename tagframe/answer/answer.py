@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tagframe.answer.ask import AskOptions
     from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
-    from tagframe.corpus.semantic.known import Metric
+    from tagframe.corpus.semantic_model import Metric
     from tagframe.joins import JoinPlan
     from tagframe.lm import Quote
     from tagframe.retrieval import RetrievedTables

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.semantic.known import Metric
-from tagframe.corpus.semantic.ossie import SQL, tree_of
+from tagframe.corpus.semantic_model import Metric
 from tagframe.engines.registry import DIALECTS
 from tagframe.operators.cells import one_line
 from tagframe.retrieval.words import stem, words_in
+from tagframe.semantic.ossie import SQL, tree_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -96,9 +96,9 @@ def sql_of(metric: Metric, tables: Mapping[str, str], dialect: str) -> str | Non
     from sqlglot import exp
 
     names = {id: name for name, id in tables.items()}
-    tree = tree_of(metric.expression, metric.dialect)
-    if tree is None or not {*metric.sources.values()} <= {*names}:
+    if metric.dialect not in SQL or not {*metric.sources.values()} <= {*names}:
         return None
+    tree = tree_of(metric.expression, metric.dialect)
     of_source = {source.casefold(): names[id] for source, id in metric.sources.items()}
     for column in tree.find_all(exp.Column):
         if column.table:
@@ -130,9 +130,9 @@ def uses(sql: str, metric: Metric, dialect: str) -> bool | None:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
-    tree = tree_of(metric.expression, metric.dialect)
-    if tree is None:
+    if metric.dialect not in SQL:
         return None
+    tree = tree_of(metric.expression, metric.dialect)
     try:
         statement = parse_one(sql, read=dialect if dialect in DIALECTS else None)
     except (SqlglotError, RecursionError):

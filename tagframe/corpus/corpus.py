@@ -9,14 +9,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.descriptions import Described, descriptions_in, facts_said, models_taken
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
 from tagframe.corpus.hidden_values import reader_of
@@ -26,7 +25,7 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, as_description, by_table, plain_name
+from tagframe.corpus.told import Knowledge, by_table, plain_name
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
@@ -50,9 +49,9 @@ if TYPE_CHECKING:
     from tagframe.accessor.corpus_doors import (
         annotate,
         check_keys,
+        describe,
         forget,
         learn,
-        model_in_rows,
         retrieve_tables,
         to_ossie,
         tools,
@@ -144,69 +143,6 @@ class Corpus(Shown):
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
         return CorpusKeys(self._knowledge, self.profiles, self)
-
-    @overload
-    def describe(self, name: str, text: str) -> None: ...
-    @overload
-    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
-    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-        """Describe a table or a column; the text is searched, and shown to models.
-
-        Args:
-            name: ``table``, ``table.column`` or either with the database before it. Without a text, many descriptions:
-                a frame or a CSV file with ``table``, ``column`` and ``description``, BIRD's folders
-                ``database_description``, or a folder of such files. Empty descriptions there are skipped; of two
-                descriptions of the same thing, the later one counts. Or a semantic model: Apache Ossie's (YAML or
-                JSON), the ``schema.yml`` or ``manifest.json`` of dbt, a folder with a dbt project, or the YAML of
-                Snowflake's semantic views. Its descriptions, synonyms, keys and metrics count less than what a person told. Its
-                keys are checked against the rows. The same model, read again, replaces what it said before.
-            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
-
-        Returns:
-            For many descriptions: how many were used, the unknown names, and the files that could not be read.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-            SourceNotFound, InvalidArgument: no such file, or one of another form.
-        """
-        if text is None:
-            return self._describe_all(name)
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
-        try:
-            fact: FactKey = "table", (self.profile(name).id,)
-        except TableNotFound:
-            if "." not in name:
-                raise
-            fact = "column", self._column(name)
-        self._knowledge.tell({fact: as_description(text) or None})
-        return None
-
-    def _describe_all(self, given: str | Path | pd.DataFrame) -> Described:
-        content = descriptions_in(given)
-        said, unknown = facts_said(content.said, self.profiles)
-        told: dict[FactKey, Any] = {**said}
-        described = {kind: {of for of_kind, of in said if of_kind == kind} for kind in ("table", "column")}
-        unread, checked, keys, metrics = [*content.unread], list[str](), 0, 0
-        for taken in models_taken(content.models, self.profiles):
-            value, found = self.model_in_rows(taken.model.value)
-            digest = taken.model.digest
-            # What the model said of other tables when it was read before.
-            told.update(
-                {("semantic", of): None for kind, of in self._knowledge.told.facts
-                 if kind == "semantic" and of[0] == digest}
-            )  # fmt: skip
-            if value["tables"] or value["keys"] or value["metrics"]:
-                told["semantic", (digest, *taken.tables)] = value
-            described["table"] |= {
-                (id,) for id, one in taken.model.tables.items() if one["description"] or one["synonyms"]
-            }
-            described["column"] |= {(id, name) for id, one in taken.model.tables.items() for name in one["columns"]}
-            unknown, unread, checked = [*unknown, *taken.unknown], [*unread, *taken.unread], [*checked, *found]
-            keys, metrics = keys + len(value["keys"]), metrics + len(value["metrics"])
-        self._knowledge.tell(told)
-        tables, columns = len(described["table"]), len(described["column"])
-        return Described(tables, columns, tuple(unknown), tuple(unread), keys, metrics, tuple(checked))
 
     def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
@@ -352,7 +288,7 @@ class Corpus(Shown):
     if TYPE_CHECKING:
         annotate = annotate
         check_keys = check_keys
-        model_in_rows = model_in_rows
+        describe = describe
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables

@@ -14,7 +14,7 @@ from typing import Any
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import Column
-from tagframe.corpus.semantic.known import SemanticModel
+from tagframe.corpus.semantic_model import SemanticModel
 from tagframe.engines.base import ForeignKey
 
 BY_MODEL = "≈ "

@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any
 
 from tagframe.corpus.references import Column
-from tagframe.corpus.semantic.known import SemanticModel, moved
+from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey, by_table
 

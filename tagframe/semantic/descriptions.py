@@ -18,13 +18,13 @@ import pandas as pd
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.semantic.dbt import is_manifest, model_of_dbt
-from tagframe.corpus.semantic.ossie import Taken, is_ossie, merged, models_in, taken, text_of
-from tagframe.corpus.semantic.snowflake import is_snowflake, model_of_snowflake
 from tagframe.corpus.told import LONGEST, as_description
 from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
+from tagframe.semantic.dbt import is_manifest, model_of_dbt
+from tagframe.semantic.ossie import Taken, models_in, taken
+from tagframe.semantic.snowflake import is_snowflake, model_of_snowflake
 
 T = TypeVar("T")
 
@@ -152,25 +152,39 @@ def _models(
     documents: Sequence[Mapping[str, Any]], path: Path, unread: list[str]
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """The semantic models in the contents of files; the files of a dbt project are one model."""
-    of_ossie = [model for one in documents if is_ossie(one) for model in models_in(one)]
-    others = [one for one in documents if not is_ossie(one)]
-    of_dbt = [one for one in others if not is_snowflake(one)]
-    named: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for model in of_ossie:
-        named[text_of(model.get("name"))].append(model)
-    found: list[tuple[str, Mapping[str, Any]]] = [("Ossie", merged(parts)) for parts in named.values()]
-    found += [("Snowflake", model_of_snowflake(one)) for one in others if is_snowflake(one)]
+    of_ossie = [model for one in documents for model in models_in(one)]
+    of_snowflake = [one for one in documents if is_snowflake(one)]
+    of_dbt = [one for one in documents if not models_in(one) and not is_snowflake(one)]
+    found: list[tuple[str, Mapping[str, Any]]] = [("Ossie", _together(parts)) for parts in _by_name(of_ossie)]
+    found += [("Snowflake", model_of_snowflake(_together(parts), unread)) for parts in _by_name(of_snowflake)]
     if of_dbt:
-        is_rendered = any(map(is_manifest, of_dbt)) or not any(_has_block(one) for one in of_dbt)
         root = _root(path)
         file = root / "dbt_project.yml"
         project = next(_of_yaml(file), {}).get("name") if file.is_file() else ""
-        put = str if is_rendered else _blocks_put(root, unread)
-        called = text_of(project) or root.resolve().name
-        if path.is_file() and not any(map(is_manifest, of_dbt)):  # one file of several
+        called, is_manifested = str(project or root.resolve().name), any(map(is_manifest, of_dbt))
+        if path.is_file() and not is_manifested:  # one file of several
             called = f"{called}/{path.resolve().relative_to(root.resolve()).with_suffix('')}"
-        model = model_of_dbt(of_dbt, called, put)
+        put = str if is_manifested or not _has_block(of_dbt) else _blocks_put(root, unread)
+        model = model_of_dbt(of_dbt, called, put, unread)
         found += [("dbt", model)] if model["datasets"] or model["metrics"] else []
+    return found
+
+
+def _by_name(models: Iterable[Mapping[str, Any]]) -> Iterable[list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for model in models:
+        found[str(model.get("name"))].append(model)
+    return found.values()
+
+
+def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A model that several files have parts of."""
+    found = dict(parts[0])
+    for part in parts[1:]:
+        for name, given in part.items():
+            known = found.setdefault(name, given)
+            if isinstance(known, list) and isinstance(given, list):
+                found[name] = [*known, *(one for one in given if one not in known)]
     return found
 
 
@@ -259,7 +273,7 @@ def _of_json(path: Path) -> Iterator[Mapping[str, Any]]:
         plain = json.loads(_text(path, LARGEST_JSON))
     except BROKEN as error:
         raise InvalidArgument(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(plain, Mapping) or not (is_ossie(plain) or is_manifest(plain)):
+    if not isinstance(plain, Mapping) or not (models_in(plain) or is_manifest(plain)):
         raise InvalidArgument(f"{path} is neither a semantic model of Apache Ossie nor dbt's manifest.json")
     yield plain
 

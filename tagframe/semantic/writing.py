@@ -12,12 +12,12 @@ from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.corpus.corpus import knowledge_of, statements_of
-from tagframe.corpus.semantic.known import SemanticModel
-from tagframe.corpus.semantic.ossie import VENDOR, ansi, entries, text_of
+from tagframe.corpus.semantic_model import SemanticModel
 from tagframe.corpus.told import BY_MODEL, Knowledge, ToldKey
 from tagframe.joins import corpus_keys
 from tagframe.keys import KeyPair
 from tagframe.retrieval.words import terms, words_in
+from tagframe.semantic.ossie import ansi, own_facts
 
 VERSION = "0.2.0.dev0"
 """Of the specification."""
@@ -66,19 +66,24 @@ def _with_persons_words(model: SemanticModel, known: Knowledge) -> dict[str, Any
     """A model as it was read, with the descriptions that a person gave, and without keys that a person forbade."""
     found: dict[str, Any] = json.loads(json.dumps(model.value["model"]))
     of_dataset: Mapping[str, Any] = model.value["datasets"]
-    for dataset in entries(found.get("datasets")):
-        id, columns = of_dataset.get(text_of(dataset.get("name")), ("", {}))
+    for dataset in _named(found.get("datasets")):
+        id, columns = of_dataset.get(dataset["name"], ("", {}))
         if id in known.tables:
-            dataset["description"] = known.tables[id]  # type: ignore[index]
-        for field in entries(dataset.get("fields")):
-            column = (id, columns.get(text_of(field.get("name"))))
-            if column in known.columns:
-                field["description"] = known.columns[column]  # type: ignore[index]
+            dataset["description"] = known.tables[id]
+        for field in _named(dataset.get("fields")):
+            if said := known.columns.get((id, columns.get(field["name"]))):
+                field["description"] = said
     forbidden = {key.sides for key in known.forbidden}
     gone = {one["name"] for one in model.value["keys"] if ToldKey.of(one).sides in forbidden}
     if gone:
-        found["relationships"] = [one for one in entries(found["relationships"]) if one.get("name") not in gone]
+        found["relationships"] = [one for one in _named(found["relationships"]) if one["name"] not in gone]
     return found
+
+
+def _named(given: Any) -> list[dict[str, Any]]:
+    """The entries of a list that have a name."""
+    listed = given if isinstance(given, list) else []
+    return [one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)]
 
 
 def _draft(corpus: Corpus, known: Knowledge) -> dict[str, Any]:
@@ -154,7 +159,7 @@ def _with_inferred(
     one: dict[str, Any], inferred: Iterable[str], more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     data = {**(more or {}), **({"inferred": [*inferred]} if inferred else {})}
-    return {**one, "custom_extensions": [{"vendor_name": VENDOR, "data": json.dumps(data)}]} if data else one
+    return {**one, **own_facts(data)}
 
 
 def _quoted(name: str) -> str:

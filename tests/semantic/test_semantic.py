@@ -98,7 +98,9 @@ def write(path: Path, plain: Any) -> Path:
 
 
 def keys(corpus: tf.Corpus) -> dict[str, tuple[float, str, str]]:
-    return {one.key.replace("shop.", ""): (one.chance, one.origin, one.reason) for one in corpus.keys.frame().itertuples()}
+    return {
+        one.key.replace("shop.", ""): (one.chance, one.origin, one.reason) for one in corpus.keys.frame().itertuples()
+    }
 
 
 @pytest.mark.parametrize("form", ["list", "flat", "json"])
@@ -106,9 +108,7 @@ def test_a_model_of_ossie_is_known_before_inference(shop: tf.Corpus, tmp_path: P
     plain = {"version": "0.2.0.dev0", **ossie()} if form == "flat" else {"semantic_model": [ossie()]}
     told = shop.describe(write(tmp_path / f"sales.{'json' if form == 'json' else 'yaml'}", plain))
     assert (told.tables, told.keys, told.metrics, told.unknown) == (1, 2, 1, ("gone",))
-    assert told.checked == (
-        "the relationship shop.orders → shop.customers (customer = id) holds for 75% of the rows",
-    )
+    assert told.checked == ("the relationship shop.orders → shop.customers (customer = id) holds for 75% of the rows",)
     assert "checked against the rows: the relationship" in str(told)
     found = keys(shop)
     chance, origin, reason = found["orders.customer = customers.id"]
@@ -127,7 +127,9 @@ def test_a_model_of_ossie_is_known_before_inference(shop: tf.Corpus, tmp_path: P
     ]
 
 
-def test_a_person_s_word_stands_above_a_model_and_a_model_above_a_source(sqlite_file: Callable[..., Path], tmp_path: Path):
+def test_a_person_s_word_stands_above_a_model_and_a_model_above_a_source(
+    sqlite_file: Callable[..., Path], tmp_path: Path
+):
     sql = (
         "CREATE TABLE customers (id INT); CREATE TABLE orders (amount REAL, -- of the source\n customer INT);"
         "INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (2, 1);"
@@ -291,6 +293,7 @@ def manifest() -> dict[str, Any]:
         columns = {column["name"]: {"name": column["name"], "description": column.get("description", "")}
                    for column in model.get("columns", [])}  # fmt: skip
         nodes[id] = {
+            "unique_id": id,
             "resource_type": "model",
             "name": model["name"],
             "alias": model.get("config", {}).get("alias", model["name"]),
@@ -301,7 +304,10 @@ def manifest() -> dict[str, Any]:
         for column in [*model.get("columns", []), model]:
             for test in [*column.get("tests", []), *column.get("data_tests", [])]:
                 kind, given = (test, {}) if isinstance(test, str) else next(iter(test.items()))
-                kwargs = {**given.get("arguments", given), "model": f"{{{{ get_where_subquery(ref('{model['name']}')) }}}}"}
+                kwargs = {
+                    **given.get("arguments", given),
+                    "model": f"{{{{ get_where_subquery(ref('{model['name']}')) }}}}",
+                }
                 if column is not model:
                     kwargs["column_name"] = column["name"]
                 nodes[f"test.jaffle.{len(nodes)}"] = {
@@ -310,10 +316,13 @@ def manifest() -> dict[str, Any]:
                     "depends_on": {"nodes": [id]},
                     **({"attached_node": id} if len(nodes) % 2 else {}),
                 }
-    stores = {"resource_type": "source", "source_name": "raw", "name": "stores", "identifier": "stores", "schema": "shop",
+    stores = {"unique_id": "source.jaffle.raw.stores", "resource_type": "source", "source_name": "raw", "name": "stores", "identifier": "stores", "schema": "shop",
               "description": "shops", "columns": {}}  # fmt: skip
     return {
-        "metadata": {"project_name": "jaffle", "dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json"},
+        "metadata": {
+            "project_name": "jaffle",
+            "dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json",
+        },
         "nodes": nodes,
         "sources": {"source.jaffle.raw.stores": stores},
         "semantic_models": {f"semantic_model.jaffle.{one['name']}": one for one in schema["semantic_models"]},
@@ -333,7 +342,11 @@ def test_a_project_of_dbt_has_its_tests_as_keys_and_its_metrics(shop: tf.Corpus,
     assert shop.profile("stores").description == "shops"
     assert [shop.profile(name).primary_key for name in ("orders", "customers")] == [("order_id",), ("id",)]
     found = keys(shop)
-    for key in ("orders.customer = customers.id", "orders.store_id = stores.store_id", "lines.order_id = orders.order_id"):
+    for key in (
+        "orders.customer = customers.id",
+        "orders.store_id = stores.store_id",
+        "lines.order_id = orders.order_id",
+    ):
         chance, origin, reason = found[key]
         assert (chance, origin) == (1.0, "declared")
         assert reason.startswith("declared by dbt model jaffle: ")
@@ -396,7 +409,9 @@ def test_the_yaml_of_snowflake_s_semantic_views(shop: tf.Corpus, tmp_path: Path)
     (tmp_path / "view.yaml").write_text(SNOWFLAKE)
     told = shop.describe(tmp_path / "view.yaml")
     assert (told.keys, told.metrics, told.unknown, told.unread) == (1, 2, (), ())
-    assert keys(shop)["orders.customer = customers.id"][2].startswith("declared by Snowflake model sales: who, holds for")
+    assert keys(shop)["orders.customer = customers.id"][2].startswith(
+        "declared by Snowflake model sales: who, holds for"
+    )
     assert shop.profile("orders").description == "what was bought; also called deals, purchases"
     assert shop.profile("orders").column("customer").description == "also called client, BUYER"
     assert {one.name: one.expression for one in metrics_of(shop)} == {
@@ -425,7 +440,16 @@ def test_a_file_that_is_no_model_is_refused(shop: tf.Corpus, tmp_path: Path, nam
 
 
 def test_parts_of_another_kind_are_left_out_and_nothing_else_is_lost(shop: tf.Corpus, tmp_path: Path):
-    strange: list[Any] = [None, 3, "x", [], {}, {"name": 3}, {"name": "orders", "source": ["a"]}, {"name": "a" * 10_000}]
+    strange: list[Any] = [
+        None,
+        3,
+        "x",
+        [],
+        {},
+        {"name": 3},
+        {"name": "orders", "source": ["a"]},
+        {"name": "a" * 10_000},
+    ]
     model = ossie()
     for part in ("datasets", "relationships", "metrics"):
         model[part] += strange

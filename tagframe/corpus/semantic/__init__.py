@@ -1,1 +1,0 @@
-"""Semantic models that others have written: Apache Ossie's, dbt's and Snowflake's, all read as Ossie's."""
