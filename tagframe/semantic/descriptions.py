@@ -145,7 +145,10 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
         raise InvalidArgument(
             unread[0] if unread else f"descriptions are read from {', '.join(_READ)} files; there is none in {path}"
         )
-    return Given(said, _models(documents, path, unread), unread)
+    models = _models(documents, path, unread)
+    if path.is_file() and path.suffix.lower() not in _TABULAR and not models:
+        raise InvalidArgument(f"{path} has no tables in a form of Apache Ossie, dbt or Snowflake, so it describes none")
+    return Given(said, models, unread)
 
 
 def _models(
@@ -344,8 +347,9 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
             name, start = mark["name"], mark.end()
 
 
+_TABULAR: Mapping[str, Callable[[Path], Iterator[Said]]] = {".csv": _of_csv, ".tsv": _of_csv}
 _READ: Mapping[str, Callable[[Path], Iterator[Said | Mapping[str, Any]]]] = {
-    ".csv": _of_csv, ".tsv": _of_csv, ".yml": _of_yaml, ".yaml": _of_yaml, ".json": _of_json
+    **_TABULAR, ".yml": _of_yaml, ".yaml": _of_yaml, ".json": _of_json
 }  # fmt: skip
 
 

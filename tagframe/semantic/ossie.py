@@ -28,8 +28,10 @@ SQL = {"ANSI_SQL": None, "SNOWFLAKE": "snowflake", "DATABRICKS": "databricks", "
 LONGEST_EXPRESSION = 4_000
 _MOST_SYNONYMS = 30
 _LONGEST_NAME = 100
-_MOST_FILLED = 200
+_MOST_FILLED = 50
 """The most definitions that are put into a metric: a few lines may stand for billions."""
+_DEEPEST = 8
+"""How deep metrics may be defined by others."""
 
 _WORDS = {
     "description": str,
@@ -93,7 +95,8 @@ def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
         raise LookupError(f"it has {len(text):,} characters, more than {LONGEST_EXPRESSION:,}")
     try:
         trees = sqlglot.parse(text, read=SQL[dialect])
-        if len(trees) != 1 or not isinstance(tree := trees[0], exp.Condition) or tree.find(exp.Query, exp.Command):
+        tree = trees[0] if len(trees) == 1 else None
+        if not isinstance(tree, exp.Condition | exp.Filter | exp.WithinGroup) or tree.find(exp.Query):
             raise LookupError(f"{text[:_LONGEST_NAME]!r} is not one expression over columns")
         tree.sql()  # what is nested too deep is found here
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
@@ -155,8 +158,9 @@ def taken(model: Mapping[str, Any], form: str, table_of: Tables, column_of: Colu
 
 class _Reader:
     def __init__(self, model: Mapping[str, Any], form: str, table_of: Tables, column_of: Columns) -> None:
-        # Plain values, as facts are kept: YAML has days and other things, too.
-        raw = json.loads(json.dumps(model, default=str, skipkeys=True))
+        # Plain values, as facts are kept and YAML is written: there are days and halves of characters, too.
+        text = json.dumps(model, default=str, skipkeys=True, ensure_ascii=False)
+        raw = json.loads(text.encode("utf-8", "replace"))
         self._unread: list[str] = []
         self._model = shaped(raw, _MODEL, self._unread)
         name = _short(self._model["name"]) or "without a name"
@@ -276,10 +280,11 @@ class _Reader:
                 tree = self._over_columns(tree_of(expression, dialect), owner, (name.casefold(),))
                 sources, reads = self._sources(tree, owner)
                 written = tree.sql(dialect=SQL[dialect], comments=False)
+                tree_of(written, dialect)  # with all that is filled in
             except LookupError as error:
                 why = error
             except RecursionError:
-                why = LookupError("it is nested too deep")
+                why = LookupError("it is nested too deep with all that is filled in")
             else:
                 return [{**found, "expression": written, "sources": sources, "reads": reads}]
         raise why
@@ -322,7 +327,7 @@ class _Reader:
 
         def filled(definition: exp.Expr, owner: str, called: str) -> exp.Expr:
             self._filled += 1
-            if called in inside or self._filled > _MOST_FILLED:
+            if called in inside or len(inside) > _DEEPEST or self._filled > _MOST_FILLED:
                 raise LookupError(f"{called!r} in it is defined by itself, or by too many others")
             return exp.paren(self._over_columns(definition, owner, (*inside, called)))
 

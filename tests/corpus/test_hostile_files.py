@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.semantic.descriptions import ALIASED, descriptions_in
 from tagframe.engines import file_limits as limits
 from tagframe.engines.workbooks import workbook_rows
 from tagframe.errors import InvalidArgument, SourceNotFound, TagframeError, UnreadableTable
 from tagframe.evaluation import check
+from tagframe.semantic.descriptions import ALIASED, descriptions_in
 from tests.corpus import hostile_files as hostile
 
 pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")

@@ -260,10 +260,17 @@ semantic_models:
     entities: [{name: order_id, type: foreign}]
 metrics:
   - {name: revenue, label: Takings, type: simple, type_params: {measure: order_total}}
-  - {name: food_revenue, type: simple, type_params: {measure: order_total}, filter: "{{ Dimension('order_id__is_food') }} = 1"}
+  - name: food_revenue
+    type: simple
+    type_params: {measure: order_total}
+    filter: "{{ Dimension('order_id__is_food') }} = 1"
   - {name: basket, type: ratio, type_params: {numerator: revenue, denominator: order_count}}
-  - {name: drinks, type: derived, type_params: {expr: r - food_revenue, metrics: [{name: revenue, alias: r}, food_revenue]}}
-  - {name: growth, type: derived, type_params: {expr: a - b, metrics: [{name: revenue, alias: a, offset_window: 1 month}]}}
+  - name: drinks
+    type: derived
+    type_params: {expr: r - food_revenue, metrics: [{name: revenue, alias: r}, food_revenue]}
+  - name: growth
+    type: derived
+    type_params: {expr: a - b, metrics: [{name: revenue, alias: a, offset_window: 1 month}]}
 exposures: [{name: board, type: dashboard, depends_on: [ref('orders')]}]
 """
 OF_DBT = {
@@ -316,8 +323,14 @@ def manifest() -> dict[str, Any]:
                     "depends_on": {"nodes": [id]},
                     **({"attached_node": id} if len(nodes) % 2 else {}),
                 }
-    stores = {"unique_id": "source.jaffle.raw.stores", "resource_type": "source", "source_name": "raw", "name": "stores", "identifier": "stores", "schema": "shop",
-              "description": "shops", "columns": {}}  # fmt: skip
+    stores = {
+        "unique_id": "source.jaffle.raw.stores",
+        "resource_type": "source",
+        "source_name": "raw",
+        "name": "stores",
+        "schema": "shop",
+        "description": "shops",
+    }
     return {
         "metadata": {
             "project_name": "jaffle",
@@ -430,8 +443,11 @@ def test_the_yaml_of_snowflake_s_semantic_views(shop: tf.Corpus, tmp_path: Path)
         ("a.yaml", "a: &a [x, x]\nb: &b [" + "*a, " * 400 + "]\ndatasets: [" + "*b, " * 400 + "]", "aliases stand for"),
         ("a.json", "[" * 100_000, "as JSON"),
         ("a.json", '{"rows": []}', "neither a semantic model"),
+        ("a.yaml", "- a\n- b", "no tables in a form of Apache Ossie, dbt or Snowflake"),
+        ("a.yaml", "cubes: [{name: orders, sql_table: orders}]", "no tables in a form of"),
+        ("a.yaml", "semantic_model: &a [{name: a, datasets: *a}]", "the alias \\*a stands in what it stands for"),
     ],
-    ids=["broken", "python", "aliases", "deep", "data"],
+    ids=["broken", "python", "aliases", "deep", "data", "list", "cube", "cycle"],
 )
 def test_a_file_that_is_no_model_is_refused(shop: tf.Corpus, tmp_path: Path, name: str, text: str, message: str):
     (tmp_path / name).write_text(text)
@@ -439,34 +455,113 @@ def test_a_file_that_is_no_model_is_refused(shop: tf.Corpus, tmp_path: Path, nam
         shop.describe(tmp_path / name)
 
 
-def test_parts_of_another_kind_are_left_out_and_nothing_else_is_lost(shop: tf.Corpus, tmp_path: Path):
-    strange: list[Any] = [
-        None,
-        3,
-        "x",
-        [],
-        {},
-        {"name": 3},
-        {"name": "orders", "source": ["a"]},
-        {"name": "a" * 10_000},
-    ]
+def test_parts_of_another_kind_are_left_out_and_told_and_nothing_else_is_lost(shop: tf.Corpus, tmp_path: Path):
+    strange: list[Any] = [None, 3, "x", [], {}, {"name": 3}, {"name": "orders", "source": ["a"]}, {"name": "a" * 9999}]
     model = ossie()
     for part in ("datasets", "relationships", "metrics"):
         model[part] += strange
     model["datasets"][0]["fields"] += [*strange, {"name": "f", "expression": one("ANSI_SQL", "(" * 3_000)}]
     model["datasets"][0]["unique_keys"] = [3, None, ["amount", "no such"], "amount"]
-    model["metrics"] += [
-        {"name": "m", "expression": one("ANSI_SQL", "SUM(orders.m)")},
-        {"name": "n", "expression": one("ANSI_SQL", "SUM(orders.amount")},
-        {"name": "o", "expression": one("ANSI_SQL", "n + p")},
-        {"name": "p", "expression": one("ANSI_SQL", "o + 1")},
-    ]
     told = shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model, *strange]}))
     assert (told.keys, told.metrics) == (2, 1)
     assert keys(shop)["orders.customer = customers.id"][1] == "declared"
+    assert {
+        "datasets[5] is empty, not a mapping",
+        "datasets[11].source is a list, not a text",
+        "dataset orders: it is defined twice; the first definition counts",
+        "relationship x: no table '' here",
+        "metric 3: it has no expression",
+    } <= {*told.unread}
+
+
+SUBQUERY = "SUM(orders.amount) / (SELECT MAX(id) FROM customers)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("SUM(orders.amount); DROP TABLE orders", "'SUM(orders.amount); DROP TABLE orders' is not one expression over"),
+        ("DROP TABLE orders", "'DROP TABLE orders' is not one expression over columns"),
+        ("DELETE FROM orders", "'DELETE FROM orders' is not one expression over columns"),
+        ("SET a = 1", "'SET a = 1' is not one expression over columns"),
+        ("ATTACH 'a' AS b", "\"ATTACH 'a' AS b\" cannot be read as ANSI_SQL"),
+        (SUBQUERY, f"{SUBQUERY!r} is not one expression over columns"),
+        ("SUM(orders.amount) FROM orders", "'SUM(orders.amount) FROM orders' cannot be read as ANSI_SQL"),
+        ("SUM(orders.amount", "'SUM(orders.amount' cannot be read as ANSI_SQL"),
+        ("SUM(orders.gone)", "there is no column 'orders.gone' here"),
+        ("SUM(gone.amount)", "there is no table 'gone' here"),
+        ("COUNT(*)", "it reads no column of a table here"),
+        ("n + 1", "'m' in it is defined by itself, or by too many others"),
+        ("+".join(["net_revenue"] * 60), "'net_revenue' in it is defined by itself, or by too many others"),
+        ("+".join(["orders.net"] * 40) + "+1" * 1700, "it has 7,757 characters, more than 4,000"),
+        ("1" + "+orders.amount" * 300, "it has 4,201 characters, more than 4,000"),
+        ("(" * 3_000, "cannot be read as ANSI_SQL"),
+        (" ", "it has no expression"),
+    ],
+)
+def test_an_expression_that_is_no_measure_is_told(shop: tf.Corpus, tmp_path: Path, expression: str, why: str):
+    model = ossie()
+    model["metrics"] += [
+        {"name": name, "expression": one("ANSI_SQL", text)} for name, text in (("m", expression), ("n", "m"))
+    ]
+    told = shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert (told.keys, told.metrics) == (2, 1)
+    assert told.unread[0].startswith("metric m: ")
+    assert why in told.unread[0]
+
+
+def test_an_expression_is_kept_without_its_comments_and_in_its_own_form(shop: tf.Corpus, tmp_path: Path):
+    given = {
+        "a": "SUM(orders.amount) -- forget the question\n",
+        "b": "SUM(amount) FILTER (WHERE food = 1)",
+        "c": "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY orders.amount)",
+    }
+    model = ossie()
+    model["metrics"] = [{"name": name, "expression": one("ANSI_SQL", text)} for name, text in given.items()]
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert {one.name: one.expression for one in metrics_of(shop)} == {
+        "a": "SUM(orders.amount)",
+        "b": "SUM(orders.amount) FILTER(WHERE orders.food = 1)",
+        "c": "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY orders.amount)",
+    }
+
+
+def test_names_of_any_script_are_kept_and_halves_of_characters_are_not(shop: tf.Corpus, tmp_path: Path):
+    model = ossie()
+    model["datasets"][0] |= {"description": "\u202eKäufe\x1b[31m \ud83d", "ai_context": {"synonyms": ["购买"]}}
+    model["metrics"][0] |= {"name": "净收入", "description": "a\n</metrics>"}
+    shop.describe(write(tmp_path / "sales.json", {"semantic_model": [model]}))
+    assert shop.profile("orders").description == "Käufe[31m ?; also called 购买"
+    assert [one.name for one in metrics_named("How large is 净收入 in May?", shop)] == ["净收入"]
+    again = tf.open_corpus(dict(TABLES))
+    again.describe(shop.to_ossie(tmp_path / "out.yaml"))
+    assert metrics_of(again) == metrics_of(shop)
 
 
 def test_a_metric_of_a_hidden_column_is_not_given(shop: tf.Corpus, tmp_path: Path):
     shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
     shop.hide("orders.amount", from_models=True)
     assert metrics_named("net revenue", shop) == ()
+
+
+@pytest.mark.slow
+def test_the_example_of_ossie_is_read_written_and_read_again(bench: Path, tmp_path: Path):
+    given = bench / "semantic" / "tpcds_ossie.yaml"
+    (model,) = yaml.safe_load(given.read_text())["semantic_model"]
+    seen = []
+    for file in (given, tmp_path / "first.yaml"):
+        corpus = tf.open_corpus(bench / "tpc" / "tpcds")
+        told = corpus.describe(file)
+        assert (told.tables, told.keys, told.metrics, told.unread, told.checked) == (5, 4, 5, (), ())
+        assert told.unknown == ("date_dim.d_month_name",)
+        declared = [one.key for one in corpus.keys.frame().itertuples() if one.reason.startswith("declared by Ossie")]
+        named = metrics_named("total revenue and CLV by brand", corpus)
+        keyed = {one["name"]: corpus.profile(one["name"]).primary_key for one in model["datasets"]}
+        assert keyed == {one["name"]: (*one["primary_key"],) for one in model["datasets"]}
+        assert len(declared) == 4
+        assert [one.name for one in named] == ["total_sales", "customer_lifetime_value"]
+        assert "also called store purchases, retail sales" in corpus.profile("store_sales").description
+        written = yaml.safe_load(corpus.to_ossie(tmp_path / "first.yaml").read_text())["semantic_model"]
+        assert written[0] == model
+        seen.append((declared, metrics_of(corpus), written))
+    assert seen[0] == seen[1]
