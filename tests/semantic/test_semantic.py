@@ -368,6 +368,62 @@ def test_a_project_of_dbt_has_its_tests_as_keys_and_its_metrics(shop: tf.Corpus,
     assert [one.name for one in metrics_named("What are the takings a month?", shop)] == ["revenue"]
 
 
+JAFFLE = """
+models:
+  - name: customers
+    description: One row per customer
+    columns: [{name: customer_id, description: key of a customer, tests: [unique, not_null]}]
+  - name: orders
+    columns:
+      - {name: order_id, tests: [unique, not_null]}
+      - {name: customer_id, tests: [relationships: {to: ref('customers'), field: customer_id}]}
+  - name: stg_orders
+    columns:
+      - {name: id, tests: [unique, not_null]}
+      - {name: user_id, tests: [relationships: {to: ref('customers'), field: customer_id}]}
+  - name: stg_payments
+    columns:
+      - {name: id, tests: [unique, not_null]}
+      - {name: order_id, tests: [relationships: {to: ref('stg_orders'), field: id}]}
+exposures: [{name: board, type: dashboard, depends_on: [ref('orders')]}]
+"""
+
+
+def test_between_tables_with_a_declared_key_none_is_inferred(tmp_path: Path):
+    ids = range(1, 101)
+    orders = pd.DataFrame(
+        {"id": ids, "user_id": [id * 37 % 100 + 1 for id in ids], "status": ["placed", "shipped"] * 50}
+    )
+    payments = pd.DataFrame({"id": range(1, 121), "order_id": [id * 53 % 100 + 1 for id in range(120)], "amount": 5.0})
+    corpus = tf.open_corpus(
+        {
+            "customers": pd.DataFrame({"customer_id": ids, "number_of_orders": [id % 4 for id in ids]}),
+            "orders": orders.rename(columns={"id": "order_id", "user_id": "customer_id"}),
+            "stg_orders": orders,
+            "stg_payments": payments,
+        }
+    )
+    (tmp_path / "schema.yml").write_text(JAFFLE)
+    told = corpus.describe(tmp_path / "schema.yml")
+    assert (told.tables, told.columns, told.keys, told.unknown, told.unread, told.checked) == (1, 1, 3, (), (), ())
+    frame = corpus.keys.frame()
+    tables = [frozenset(side.split(".")[1] for side in key.split(" = ")) for key in frame["key"]]
+    declared = {pair for pair, origin in zip(tables, frame["origin"], strict=True) if origin == "declared"}
+    assert declared == {
+        frozenset({"orders", "customers"}),
+        frozenset({"stg_orders", "customers"}),
+        frozenset({"stg_payments", "stg_orders"}),
+    }
+    assert [tables.count(pair) for pair in declared] == [1, 1, 1]
+    primary = {one.name: one.primary_key for one in corpus.profiles}
+    assert primary == {
+        "customers": ("customer_id",),
+        "orders": ("order_id",),
+        "stg_orders": ("id",),
+        "stg_payments": ("id",),
+    }
+
+
 def test_files_of_a_dbt_project_that_are_read_one_by_one_are_all_kept(shop: tf.Corpus, tmp_path: Path):
     (tmp_path / "dbt_project.yml").write_text("name: jaffle\n")
     for name in ("orders", "stores"):
