@@ -53,15 +53,11 @@ class SemanticModel:
     """A semantic model as a fact.
 
     Attributes:
-        digest: its key among the facts: the model's form and name.
         value: plain values: ``called``, ``tables`` (by id: description, synonyms, primary_key, unique_keys, columns),
             ``datasets`` (id, and columns by field), ``keys``, ``metrics`` and ``model``, the model in Ossie's form.
-        at: when it was read: seconds since 1970.
     """
 
-    digest: str
     value: Mapping[str, Any]
-    at: float = 0.0
 
     @property
     def tables(self) -> Mapping[str, Mapping[str, Any]]:

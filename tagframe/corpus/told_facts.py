@@ -84,7 +84,7 @@ class Told:
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
             frozenset(column for column, whom in hidden.items() if whom.endswith(NO_JOINS)),
             tuple((ToldKey.of(value), value["said"], value["why"]) for kind, _, value in known if kind == "checked"),
-            tuple(SemanticModel(of[0], value) for kind, of, value in known if kind == "semantic"),
+            tuple(SemanticModel(value) for kind, _, value in known if kind == "semantic"),
         )
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,14 +50,9 @@ def to_ossie(self: Corpus, path: str | Path) -> Path:
     drafted = _draft(self, known)
     models += [drafted] if drafted["datasets"] else []
     document = {"version": VERSION, "semantic_model": models}
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
     path = Path(path).expanduser()
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="replace")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    path.write_text(text, encoding="utf-8", errors="replace")
     return path
 
 

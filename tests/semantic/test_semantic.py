@@ -10,9 +10,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import tagframe as tf
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
+from tagframe.cli import main
 from tagframe.errors import InvalidArgument
 
 ORDERS = pd.DataFrame(
@@ -188,6 +190,37 @@ def test_what_is_written_is_read_again_and_a_draft_is_not_declared(shop: tf.Corp
         key for key, (_, origin, _) in before.items() if origin == "declared"
     }
     assert yaml.safe_load(again.to_ossie(tmp_path / "again.yaml").read_text())["semantic_model"][0] == ossie()
+
+
+def test_a_declared_composite_key_is_the_join_of_a_question(shop: tf.Corpus, tmp_path: Path):
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
+    found = shop.retrieve_tables("Why was each sku of the lines in returns sent back?", k=2)
+    assert found.merge()[["why", "sku"]].values.tolist() == [["broken", "b"], ["late", "a"]]
+
+
+def test_two_datasets_over_one_table_are_its_roles(shop: tf.Corpus, tmp_path: Path):
+    model = ossie()
+    model["datasets"].append({"name": "payer", "source": "shop.customers"})
+    payer = {"name": "pays", "from": "orders", "to": "payer", "from_columns": ["store_id"], "to_columns": ["id"]}
+    model["relationships"].append(payer)
+    count = {"name": "payers", "expression": one("ANSI_SQL", "COUNT(DISTINCT payer.id)")}
+    model["metrics"].append(count)
+    told = shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert (told.keys, told.metrics) == (3, 2)
+    assert shop.profile("customers").description == "also called payer"
+    assert metrics_of(shop)[1].sources == {"payer": "shop.customers"}
+
+
+def test_the_commands_of_the_shell(sqlite_file: Callable[..., Path], tmp_path: Path):
+    source = str(
+        sqlite_file("CREATE TABLE customers (id INT); CREATE TABLE orders (amount REAL, customer INT)", "s.db")
+    )
+    given, draft = write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}), tmp_path / "draft.yaml"
+    told = CliRunner().invoke(main, ["describe", source, str(given)])
+    assert "1 key between tables, 1 metric" in told.output
+    written = CliRunner().invoke(main, ["to-ossie", source, "-o", str(draft)])
+    assert written.output == f"a semantic model of {source} in {draft}\n"
+    assert yaml.safe_load(draft.read_text())["semantic_model"] == [ossie()]
 
 
 def test_a_relationship_the_other_way_round_is_turned_and_a_wrong_one_is_doubted(shop: tf.Corpus, tmp_path: Path):
@@ -470,7 +503,7 @@ relationships:
     right_table: customers
     relationship_columns: [{left_column: BUYER, right_column: ID}]
 metrics: [{name: per_buyer, expr: purchases.net_total / COUNT(DISTINCT customers.ID)}]
-verified_queries: [{name: q, question: How much?, sql: select 1, verified_at: 2024-01-01}]
+verified_queries: [{name: q, question: "How much?", sql: select 1, verified_at: 2024-01-01}]
 """
 
 
