@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tagframe.answer.ask import follow_up
     from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
+    from tagframe.corpus.semantic_model import Metric
     from tagframe.joins import JoinPlan
     from tagframe.retrieval import RetrievedTables
 
@@ -111,6 +112,16 @@ class Answer(Public):
     def assumptions(self) -> tuple[str, ...]:
         """How ``syn`` read an ambiguous question, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of semantic models that the question names and the statement computes."""
+        from tagframe.answer.metrics import uses
+
+        named = getattr(self.query, "metrics", ())
+        reader = None if self.execution is None else self.execution.reader
+        dialect = "" if reader is None else reader.engine.dialect.name
+        return tuple(one for one in named if uses(str(self.query), one, dialect))
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -220,7 +231,8 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        said = "".join(f"\nassumed: {one}" for one in self.assumptions)
+        said = "".join(f"\nmetric: {one}" for one in self.metrics)
+        said += "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
         sure = "" if self.confidence is None else f", {self.confidence:.0%} likely right"
         return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
@@ -239,6 +251,7 @@ class Answer(Public):
             "answer": self.text,
             "values": self.values,
             "assumptions": list(self.assumptions),
+            **({"metrics": [str(one) for one in self.metrics]} if self.metrics else {}),
             "doubts": [{"reason": doubt.reason, "facts": doubt.facts} for doubt in self.doubts],
             "lacking": list(self.lacking),
             "confidence": None if self.confidence is None else round(self.confidence, 4),

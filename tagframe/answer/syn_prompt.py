@@ -102,6 +102,7 @@ def syn_prompt(
     dialect: str = "sqlite",
     cells: Sequence[str] = (),
     examples: Sequence[str] = (),
+    metrics: Sequence[str] = (),
 ) -> Prompt:
     """``syn``'s prompt: the schema, how the tables join, and the question.
 
@@ -113,6 +114,7 @@ def syn_prompt(
         dialect: of the engine that runs the statement.
         cells: words of the question that are values of columns, one line each.
         examples: other questions with the statements that answered them, one line each.
+        metrics: definitions of measures that the question names, one line each.
     """
     parts = [fence(schema, "tables")]
     if joins:
@@ -121,12 +123,15 @@ def syn_prompt(
         parts.append(f"Words of the question that are in cells:\n{fence(list(cells), 'cells')}")
     if examples:
         parts.append(f"{_EXAMPLES}\n{fence(list(examples), 'examples')}")
+    if metrics:
+        parts.append(f"{_METRICS}\n{fence(list(metrics), 'metrics')}")
     if note:
         parts.append(note)
     parts.append(f"Question: {question}")
     return Prompt((Message("system", _task(dialect)), Message("user", "\n\n".join(parts))))
 
 
+_METRICS = "Measures as they are defined here. Where the question asks for one, compute it by its own expression:"
 _EXAMPLES = """Statements that answered other questions here, with ? for values that are not told. They show what
 columns mean and how tables join; the question below may ask for something else:"""
 

@@ -12,6 +12,7 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
 from tagframe.answer.lm_sql import check_staged, has_functions
 from tagframe.answer.matched_cells import matched_cells
+from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
 from tagframe.answer.step_models import driver
@@ -122,7 +123,8 @@ class Synthesizer:
         examples = [*given, *examples_for(request, self.corpus, shown.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._told(), note]))
         cells = matched_cells(f"{request} {self.evidence}".strip(), shown, reader)
-        return syn_prompt(request, schema, joins, note, dialect, cells, examples)
+        metrics = metric_lines(shown.metrics, shown.tables, dialect)
+        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics)
 
     def _told(self) -> Iterator[str]:
         """What the prompt says before the question."""
@@ -134,9 +136,20 @@ class Synthesizer:
             yield f"Evidence: {' '.join(self.evidence.split())}"
 
     def shown(self, request: str) -> Query:
-        """The tables to show to the model, as a query without a statement."""
+        """The tables to show to the model, and the metrics that the request names, as a query without a statement."""
         if self.before is not None:
             return Query("", self.before.tables, self.before.retrieved)
+        metrics = metrics_named(request, self.corpus)
+        shown = self._shown(request)
+        if not metrics:
+            return shown
+        more = {id for metric in metrics for id in metric.sources.values()} - {*shown.tables.values()}
+        if more and self.found is None:  # the question names what is computed from these tables
+            ids = [*shown.tables.values(), *sorted(id for id in more if self._has_rows(id))]
+            shown = replace(shown, tables=names_in_sql(map(self.corpus.profile, ids)))
+        return replace(shown, metrics=metrics)
+
+    def _shown(self, request: str) -> Query:
         if self.found is not None:
             return self._of(self.found)
         usable = {profile.id for profile in self.corpus.profiles if self._has_rows(profile.id)}
@@ -164,7 +177,7 @@ class Synthesizer:
         tables = names_in_sql(self.corpus.profile(id) for id in [*shown.tables.values(), *new])
         told = f"the last {len(new)} tables were added."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
-        return Query("", tables, shown.retrieved), note
+        return Query("", tables, shown.retrieved, metrics=shown.metrics), note
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

@@ -9,14 +9,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.descriptions import Described, descriptions_in, facts_said
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
 from tagframe.corpus.hidden_values import reader_of
@@ -26,7 +25,7 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, as_description, by_table, plain_name
+from tagframe.corpus.told import Knowledge, by_table, plain_name
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
@@ -47,7 +46,16 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import annotate, check_keys, forget, learn, retrieve_tables, tools
+    from tagframe.accessor.corpus_doors import (
+        annotate,
+        check_keys,
+        describe,
+        forget,
+        learn,
+        retrieve_tables,
+        to_ossie,
+        tools,
+    )
 
 _LISTED = 20
 
@@ -135,44 +143,6 @@ class Corpus(Shown):
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
         return CorpusKeys(self._knowledge, self.profiles, self)
-
-    @overload
-    def describe(self, name: str, text: str) -> None: ...
-    @overload
-    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
-    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-        """Describe a table or a column; the text is searched, and shown to models.
-
-        Args:
-            name: ``table``, ``table.column`` or either with the database before it. Without a text, many descriptions:
-                a frame or a CSV file with ``table``, ``column`` and ``description``, BIRD's folders
-                ``database_description``, dbt's ``schema.yml``, or a folder of such files. Empty descriptions there are
-                skipped; of two descriptions of the same thing, the later one counts.
-            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
-
-        Returns:
-            For many descriptions: how many were used, the unknown names, and the files that could not be read.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-            SourceNotFound, InvalidArgument: no such file, or one of another form.
-        """
-        if text is None:
-            given, unread = descriptions_in(name)
-            said, unknown = facts_said(given, self.profiles)
-            self._knowledge.tell(said)
-            tables = sum(kind == "table" for kind, _ in said)
-            return Described(tables, len(said) - tables, tuple(unknown), tuple(unread))
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
-        try:
-            fact: FactKey = "table", (self.profile(name).id,)
-        except TableNotFound:
-            if "." not in name:
-                raise
-            fact = "column", self._column(name)
-        self._knowledge.tell({fact: as_description(text) or None})
-        return None
 
     def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
@@ -318,9 +288,11 @@ class Corpus(Shown):
     if TYPE_CHECKING:
         annotate = annotate
         check_keys = check_keys
+        describe = describe
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables
+        to_ossie = to_ossie
         tools = tools
     else:
         __getattr__ = suggesting_names("Corpus")
