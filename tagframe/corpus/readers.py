@@ -176,7 +176,8 @@ def _check_views(
             id = names.get(table)
             if id in shown and id not in rules:
                 raise InvalidArgument(
-                    f"{id!r} is, or may be, computed from a table with a row rule: give it a rule of its own in where=, or hide it"
+                    f"{id!r} is, or may be, computed from a table with a row rule: give it a rule of its own in "
+                    "where=, or hide it"
                 )
 
 
