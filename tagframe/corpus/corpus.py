@@ -547,8 +547,8 @@ class Corpus(Shown):
             hide: tables, and columns as ``table.column``, that the reader does not see. Columns computed from them are
                 hidden, too.
             tables: those that the reader sees; None for all. The tables of a server must be named.
-            where: by table, a condition in SQLite's SQL over its own columns, hidden ones too: ``"region = 'EU'"``. Only
-                rows for which it is true are seen.
+            where: by table, a condition in SQLite's SQL over its own columns, hidden ones too: ``"region = 'EU'"``.
+                Only rows for which it is true are seen.
             say_hidden: whether messages say that something may not be seen. Otherwise it does not exist.
 
         Raises:

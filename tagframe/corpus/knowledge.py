@@ -233,7 +233,7 @@ class KnowledgeStore:
             return self._known
 
     def hidden_with(self, more: Told) -> tuple[frozenset[Column], frozenset[str]]:
-        """The columns hidden from everybody if more is told, computed ones too; and the tables where that is unclear."""
+        """Columns hidden from everybody if more is told, computed ones too; and the tables where that is unclear."""
         known, unclear = self.sources.knowledge(self.told.merged(more))
         return known.hidden, frozenset(id for id, _ in unclear)
 

@@ -165,8 +165,8 @@ def _check_views(
         one.path is None and not isinstance(one, FrameEngine | SeenEngine) for one in engines
     ):
         raise InvalidArgument(
-            "name the tables that the reader sees, tables=[…]: views and tables of a server may show rows or columns of "
-            "other tables"
+            "name the tables that the reader sees, tables=[…]: views and tables of a server may show rows or columns "
+            "of other tables"
         )
     for engine in engines:
         names = {corpus.source_table(id): id for id in corpus.ids if corpus.engine(id) is engine}
