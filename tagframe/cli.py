@@ -491,6 +491,7 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 )
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
+@click.option("--reader", help="Serve only what this reader sees, by corpus.for_reader.")
 @_model
 def mcp(sources: tuple[str, ...], lm: str | None, api_base: str | None, store: str | None, **options: Any) -> None:
     """Serve SOURCES to agents over the Model Context Protocol, on standard input and output.

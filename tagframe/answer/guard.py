@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe.answer.table_names import named_tables, tables_and_entries, with_known_names
+from tagframe.corpus.corpus import knowledge_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.rows_only import RowsOnly
@@ -155,6 +156,14 @@ class Reader:
         return named_tables(self.resolved(sql), self.tables, self.engine.dialect)
 
     def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
+        try:
+            return self._checked(sql, limits, explain=explain)
+        except (UnsafeSQL, SQLFailed) as error:
+            if unseen := knowledge_of(self.corpus).says_unseen(sql):
+                raise type(error)(f"{error}{unseen}") from None
+            raise
+
+    def _checked(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
         engine = self.engine
         start = time.monotonic()
         checked = check_sql(self.resolved(sql), [*self.tables, *self.brought], engine.dialect)

@@ -20,10 +20,10 @@ from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey, by_table
 
-KINDS = ("key", "table", "column", "hidden", "statement", "annotated", "checked", "semantic")
+KINDS = ("key", "table", "column", "hidden", "statement", "annotated", "checked", "semantic", "reader")
 """Pairs of columns that join or do not; descriptions of a table and of a column; columns hidden from somebody; a
 statement that was run or confirmed; a model's text about a table or a column; a model's answer to whether a pair of
-columns joins; a semantic model."""
+columns joins; a semantic model; what a reader sees."""
 _OF_SEVERAL = {"statement": Statement.moved, "semantic": moved}
 """The subject of these facts is a digest and the tables; and how their value is moved to other tables."""
 _OF_PAIRS = ("key", "checked")
@@ -34,8 +34,8 @@ EVERYBODY, MODELS = "everybody", "models"
 NO_JOINS = ", no joins"
 """The end of the value if no table joins on the column."""
 FactKey = tuple[str, tuple[str, ...]]
-"""The kind, and the subject of the fact: a table, a table and a column, the pairs of columns of a key, or the digest of
-a statement or a semantic model and its tables."""
+"""The kind, and the subject of the fact: a table, a table and a column, the pairs of columns of a key, the digest of a
+statement or a semantic model and its tables, or the name of a reader."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Told:
         facts: dict[FactKey, tuple[Any, float]] = {}
         known = {id for id, others in ids.items() if others}
         for (kind, of), (value, at) in self.facts.items() if known else ():
-            if kind not in kinds:
+            if kind not in kinds or kind == "reader":
                 continue
             if kind in _OF_SEVERAL:
                 if not known.issuperset(of[1:]):
@@ -182,7 +182,7 @@ class Told:
 
     def tables(self) -> set[str]:
         """The ids of all tables with facts."""
-        found = {of[0] for kind, of in self.facts if kind not in (*_OF_PAIRS, *_OF_SEVERAL)}
+        found = {of[0] for kind, of in self.facts if kind not in (*_OF_PAIRS, *_OF_SEVERAL, "reader")}
         found.update(*(of[1:] for kind, of in self.facts if kind in _OF_SEVERAL))
         return found.union(*({table for table, _ in _columns_of(of)} for kind, of in self.facts if kind in _OF_PAIRS))
 
