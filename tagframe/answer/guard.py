@@ -123,8 +123,8 @@ class Reader:
             found = [one for one in found if one.database in near] or found
             engine = self.corpus.engine(found[0].id) if len(found) == 1 else None
             if engine is not None and engine.dialect == dialect:
-                is_taken = dialect.fold(found[0].name) in map(dialect.fold, tables)
-                tables[found[0].id if is_taken else found[0].name] = found[0].id
+                is_plain = not database and dialect.fold(found[0].name) in wanted
+                tables[found[0].name if is_plain else found[0].id] = found[0].id
         return self if len(tables) == len(self.tables) else replace(self, tables=tables, _copies={})
 
     def anew(self) -> Reader:

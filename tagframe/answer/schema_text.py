@@ -17,7 +17,7 @@ from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
 from tagframe.joins.roles import keys_in_roles, without_roles
 from tagframe.keys import KeyPair
-from tagframe.keys.inference import ACCEPTED
+from tagframe.keys.inference import ACCEPTED, with_told
 from tagframe.keys.places import places_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import roles_named
@@ -285,17 +285,14 @@ def describe_keys(
     likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
     counts: dict[frozenset[str], int] = {}
     lines: list[tuple[float, int, str]] = []
-    keys = keys_between(corpus, [*named], tables_around(corpus, [*named])).keys
+    keys = _keys_at_home(corpus, [*named])
     roles = _roles(corpus, keys, named, question) if question else {}
-    places = places_of(corpus.profiles, facts_of(corpus))
     parents: dict[tuple[str, str], tuple[str, str]] = {}
     for key in keys:
         if len(key.left_columns) == 1 and key.score >= ACCEPTED and key.tables <= set(named):
-            parents.setdefault((key.left_table, *key.left_columns), (key.right_table, *key.right_columns))
+            parents.setdefault((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0]))
     for key in keys:
         if not key.tables <= set(named) or len(key.tables) < 2:
-            continue
-        if key.evidence.is_guess and len({places.home(corpus.profile(id)) for id in key.tables}) > 1:
             continue
         if len(key.left_columns) > 1 and key.evidence.is_guess and _is_implied(key, parents):
             continue
@@ -305,6 +302,16 @@ def describe_keys(
             chance = 1.0 if chances is None else min(chances.get(id) or 0.0 for id in key.tables)
             lines.append((-round(chance, 2), len(lines), _key(corpus, key, named, dialect, roles.get(key, ""))))
     return [line for *_, line in sorted(lines)]
+
+
+def _keys_at_home(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
+    """The keys within each database, or databases that belong together; and between others those that were given."""
+    places, groups = places_of(corpus.profiles, facts_of(corpus)), defaultdict[str, list[str]](list)
+    for id in tables:
+        groups[places.home(corpus.profile(id))].append(id)
+    found = [key for group in groups.values() for key in keys_between(corpus, group, tables_around(corpus, group)).keys]
+    given = with_told((), [corpus.profile(id) for id in tables], declared=False) if len(groups) > 1 else []
+    return sorted(dict.fromkeys([*found, *given]), key=lambda key: -key.score)
 
 
 def _is_implied(key: KeyPair, parents: Mapping[tuple[str, str], tuple[str, str]]) -> bool:

@@ -55,11 +55,10 @@ the tables lack a part of what is asked, leave it out and say so, as "-- lacking
 question needs, and only then, reply with {{"missing": "what the table that is needed holds"}} instead."""
 
 
-_FUNCTIONS_BRIEFLY = """What SQL cannot do, functions of a language model do, over columns in braces:
-sem_filter('{t.town} is at sea') is 1 or 0, or NULL; sem_score('how old {t.town} is') 0 to 1; sem_topk('{t.town} is
-oldest', 5) a place, for ORDER BY … LIMIT 5; sem_map('the river of {t.town}') a text, or with a second argument 'number'
-a number; sem_agg('what {t.town} share') one text of a group. Name the fewest columns that decide; none stands in a
-correlated subquery or a window.
+_FUNCTIONS_BRIEFLY = """What SQL cannot do, a language model does, of the fewest columns that decide, in braces:
+sem_filter('{t.town} is at sea') is 1 or 0, or NULL; sem_score('how old {t.town} is') 0 to 1; ORDER BY
+sem_topk('{t.town} is oldest', 5) LIMIT 5 ranks; sem_map('the river of {t.town}') is a text, with a second argument
+'number' a number; sem_agg('what {t.town} share') a text of a group.
 """
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from tagframe.answer.admission import compiled, with_admitted
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
-from tagframe.answer.lm_sql import check_staged, has_functions
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import LEFT_OUT, NAMES_ALONE, are_few, describe_keys, describe_tables, has_prose
@@ -28,7 +28,6 @@ T = TypeVar("T")
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
-NOT_SHOWN = "These tables that the statement names were not shown before"
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Synthesizer:
     def _runs(self, known: Query) -> bool:
         """Whether a person's statement can still run: columns may have been removed or hidden since."""
         try:
-            _compiled(known.sql, Reader(self.corpus, known.tables), admits=False)
+            compiled(known.sql, Reader(self.corpus, known.tables), admits=False)
         except (UnsafeSQL, SQLFailed):
             return False
         return True
@@ -109,18 +108,14 @@ class Synthesizer:
         return None if other == query else other
 
     def _asked(self, prompt: Prompt, shown: Query) -> Step[Written | Missing]:
-        check = partial(_compiled, reader=Reader(self.corpus, shown.tables), admits=self.found is None)
+        check = partial(compiled, reader=Reader(self.corpus, shown.tables), admits=self.found is None)
         return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
 
     def _query(self, shown: Query, said: Written | Missing) -> Query:
         if isinstance(said, Missing):
             return replace(shown, sql="", lacking=(said.what,))
         query = replace(shown, **{field.name: getattr(said, field.name) for field in fields(said)})
-        if self.found is not None:
-            return query
-        tables = Reader(self.corpus, shown.tables).admitting(said.sql).tables
-        new = [f"{id} is meant, which was not shown" for id in tables.values() if id not in shown.tables.values()]
-        return replace(query, tables=tables, assumptions=(*query.assumptions, *new))
+        return query if self.found is not None else with_admitted(query, self.corpus)
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
@@ -193,15 +188,3 @@ class Synthesizer:
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys([*one, *other]))
-
-
-def _compiled(sql: str, reader: Reader, admits: bool) -> str:
-    """A checked statement, with or without LM functions, that may read tables which were not shown."""
-    wider = reader.admitting(sql) if admits else reader
-    try:
-        return check_staged(sql, wider) if has_functions(sql) else wider.compile(sql)
-    except SQLFailed as error:
-        if not (new := {name: id for name, id in wider.tables.items() if name not in reader.tables}):
-            raise
-        told = describe_tables(wider.corpus, new, dialect=wider.engine.dialect.name)
-        raise SQLFailed(f"{error}. {NOT_SHOWN}:\n{fence(told, 'tables')}") from error
