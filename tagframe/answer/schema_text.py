@@ -290,7 +290,8 @@ def describe_keys(
     parents: dict[tuple[str, str], tuple[str, str]] = {}
     for key in keys:
         if len(key.left_columns) == 1 and key.score >= ACCEPTED and key.tables <= set(named):
-            parents.setdefault((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0]))
+            parent: tuple[str, str] = (key.right_table, key.right_columns[0])
+            parents.setdefault((key.left_table, key.left_columns[0]), parent)
     for key in keys:
         if not key.tables <= set(named) or len(key.tables) < 2:
             continue
