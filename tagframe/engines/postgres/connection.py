@@ -127,6 +127,13 @@ def _driver(name: str) -> Any:
         raise MissingExtra('PostgreSQL needs its drivers: pip install "tagframe[postgres]"') from error
 
 
+def lowered(setting: str, seconds: float, *, local: bool = False) -> str:
+    """A statement that lowers a time limit, which may be lower already: of the role, the database or the URL."""
+    now = f"(extract(epoch FROM current_setting('{setting}')::interval) * 1000)::int8"
+    least = f"least({max(1, int(seconds * 1000))}, nullif({now}, 0))"  # 0 is no limit
+    return f"SELECT set_config('{setting}', {least}::text, {str(local).lower()})"
+
+
 def settings(seconds: float) -> list[str]:
     """The first statements of a connection.
 
@@ -135,14 +142,14 @@ def settings(seconds: float) -> list[str]:
     """
     return [
         "SET default_transaction_read_only = on",
-        f"SET statement_timeout = {max(1, int(seconds * 1000))}",
-        f"SET lock_timeout = {_LOCK_SECONDS * 1000}",
         f"SET idle_in_transaction_session_timeout = {int(2 * SECONDS * 1000)}",
         # A name without a schema is looked for here alone: tables are sent with theirs, and no more than these need it.
         # Functions, operators and types that others made in a schema are not found, however well they fit the
         # arguments, as none of them is in pg_catalog; hashing and sorting go by a type's own operators, for which a
         # superuser made them. Only casts are found by their types, wherever they are: see _COLUMNS in pg_catalog.py.
         "SET search_path = pg_catalog",
+        lowered("statement_timeout", seconds),
+        lowered("lock_timeout", _LOCK_SECONDS),
         "SET client_encoding = 'UTF8'",
         "SET timezone = 'UTC'",
         "SET datestyle = 'ISO, YMD'",
@@ -177,6 +184,12 @@ class Held(ABC):
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
         self._check = ""
+        self._most = 0
+
+    def begin(self) -> None:
+        """Set a new connection up."""
+        self.run("; ".join([*settings(SECONDS), spilling(self.version, MOST_SPILLED)]))
+        self._most = self.rows("SELECT setting::int8 FROM pg_settings WHERE name = 'statement_timeout'")[0]["setting"]
 
     @classmethod
     @abstractmethod
@@ -209,12 +222,15 @@ class Held(ABC):
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
         """Set the time limit of later statements, and what the arguments ask for, in one round trip.
 
+        The server's own limit holds if it is lower.
+
         Args:
             seconds: the time limit.
             snapshot: whether all later statements see one state; a transaction is begun for that.
             check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
-        script = [f"SET statement_timeout = {max(1, int(seconds * 1000))}", *([SNAPSHOT] if snapshot else ())]
+        most = min(max(1, int(seconds * 1000)), self._most)
+        script = [f"SET statement_timeout = {most}", *([SNAPSHOT] if snapshot else ())]
         if check:
             if check != self._check:
                 script += ["DEALLOCATE tagframe_check"] if self._check else []

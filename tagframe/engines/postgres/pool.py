@@ -8,17 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
-from tagframe.engines.postgres.connection import (
-    MOST_SPILLED,
-    SECONDS,
-    Held,
-    Looking,
-    Reading,
-    Server,
-    named,
-    settings,
-    spilling,
-)
+from tagframe.engines.postgres.connection import SECONDS, Held, Looking, Reading, Server, named
 
 _WAITING = 4
 """Free connections of a kind that are kept."""
@@ -110,7 +100,7 @@ def _taken(free: list[Held], kind: type[H], server: Server, seconds: float, snap
     fresh = None
     try:
         fresh = kind.made(server)
-        fresh.run("; ".join([*settings(SECONDS), spilling(fresh.version, MOST_SPILLED)]))
+        fresh.begin()
         fresh.limit(seconds, snapshot=snapshot, check=check)
     except Exception as error:
         if fresh is not None:

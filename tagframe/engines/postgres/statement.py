@@ -32,7 +32,7 @@ from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
-from tagframe.engines.postgres.connection import Server, named, spilling, stepping, without_cells
+from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
@@ -229,8 +229,7 @@ def _rows(
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
         cursor.execute(_measured(text, most_bytes), values or None)
-        left = max(1, int((deadline - time.monotonic()) * 1000))
-        connection.execute(f"SET LOCAL statement_timeout = {left}")
+        connection.execute(lowered("statement_timeout", deadline - time.monotonic(), local=True))
         rows = _fetched(connection, statement, most_bytes)
         described = cursor.description or ()
     finally:
@@ -470,7 +469,10 @@ def _named_errors(
         if isinstance(found, ServerGone):
             raise found from None
         if state == "57014":
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
+            raise SQLFailed(
+                f"the SQL was stopped after {limits.seconds:g} seconds, by the server, or earlier by a limit of its "
+                f"own: {shown}"
+            ) from error
         if _TOO_WIDE in reason:
             raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
         if TOO_LARGE in reason:
