@@ -6,7 +6,8 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.errors import SQLFailed, UnreadableTable
+from tagframe.engines.postgres.pool import close_connections
+from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, TagframeError, UnreadableTable
 
 SLOW = "CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW slow AS SELECT a, pg_sleep(2)::text AS b FROM t"
 
@@ -25,3 +26,54 @@ def test_a_lower_time_limit_of_the_url_holds(database):
     with pytest.raises(SQLFailed, match="by a limit of its own"):
         tf.exec_sql(corpus)("SELECT count(*) FROM t AS a, t AS b, slow")
     assert corpus.read("t")["a"].tolist() == [1]
+
+
+
+def test_a_connection_that_the_server_refuses_is_no_server_that_is_gone(database, postgres):
+    url = database(SLOW)
+    name, role = url.rpartition("/")[2], f"r{url[-12:]}"
+    run(url, f"CREATE ROLE {role} LOGIN PASSWORD 'p' CONNECTION LIMIT 0")
+    for wrong, said in [
+        (postgres.url(name, password="wrong"), "password authentication failed"),
+        (postgres.url(f"{name}x"), "does not exist"),
+        (f"{url}?sslmode=require", "does not support SSL"),
+        (f"{url}?options=-cwork_mem%3Da", "work_mem"),
+    ]:
+        with pytest.raises(ConnectionRefusedByServer, match=said) as refused:
+            tf.open_corpus(wrong, progress=False)
+        assert not refused.value.retryable
+        assert not isinstance(refused.value, ConnectionError)  # which loops try again
+    with pytest.raises(ServerGone, match="too many connections") as crowded:
+        tf.open_corpus(postgres.url(name, role, "p"), progress=False)
+    assert crowded.value.retryable
+
+
+def test_a_password_that_is_changed_while_a_corpus_is_open_is_refused(database, postgres):
+    url = database(SLOW)
+    name, role = url.rpartition("/")[2], f"r{url[-12:]}"
+    run(url, f"CREATE ROLE {role} LOGIN PASSWORD 'p'; GRANT SELECT ON t, slow TO {role}")
+    corpus = tf.open_corpus(postgres.url(name, role, "p"), progress=False)
+    close_connections()
+    run(url, f"ALTER ROLE {role} PASSWORD 'new'")
+    for call in (lambda: corpus.read("t"), lambda: tf.exec_sql(corpus)("SELECT a FROM t")):
+        with pytest.raises(ConnectionRefusedByServer, match="password authentication failed"):
+            call()
+    run(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_an_error_says_whether_the_same_call_may_succeed_later(database, monkeypatch):
+    monkeypatch.setattr("tagframe.engines.postgres.connection._LOCK_SECONDS", 0.2)
+    url = database(f"{SLOW}; CREATE VIEW broken AS SELECT a / 0 AS x FROM t WHERE a <> 1")
+    corpus = tf.open_corpus(url, progress=False)
+    close_connections()
+    with psycopg.connect(url) as other:
+        other.execute("LOCK TABLE t")
+        for call in (lambda: corpus.read("t"), lambda: tf.exec_sql(corpus)("SELECT a FROM t")):
+            with pytest.raises(TagframeError, match="lock timeout") as locked:
+                call()
+            assert locked.value.retryable
+        other.rollback()
+    run(url, "UPDATE t SET a = 2")
+    with pytest.raises(UnreadableTable, match="division by zero") as broken:
+        corpus.read("broken")
+    assert not broken.value.retryable

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tagframe.engines import passwords
-from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
+from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.stopping import stopped_by
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ class Held(ABC):
         """The rows of a query of our own, which are few or small; ``what`` names it in messages.
 
         Raises:
+            ConnectionRefusedByServer: it does not accept the connection.
             ServerGone: it cannot be reached, or went away.
             UnreadableTable: it cannot answer.
         """
@@ -320,12 +321,39 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
         found = re.search(r"SQLSTATE: (\w{5})", str(error))
         state = found[1] if found else ""
     said = server.without_options(without_cells(state, _words(error)))
-    if not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "53300"):
+    if state[:2] in ("28", "3D") or state == "57P04" or (not state and _is_refused(str(error))):
+        return ConnectionRefusedByServer(
+            f"{server.identity} does not accept the connection: {said}. The same call fails again: correct the URL or "
+            f"the rights of its user{_WITHOUT_PASSWORD if 'password' in said else ''}"
+        )
+    if not state or state[:2] == "08" or state in ("53300", "57P01", "57P02", "57P03", "57P05"):
         return ServerGone(
             f"{server.identity} cannot be reached, or the connection was lost: {said}. Finished work is kept; the same "
-            f"call connects again{_WITHOUT_PASSWORD if 'password' in said else ''}"
+            "call connects again"
         )
     about = f"{what} of {server.identity}" if what else server.identity
+    found_error = _of_state(state, about, said)
+    found_error.retryable = is_passing(state)
+    return found_error
+
+
+def is_passing(state: str) -> bool:
+    """Whether the same statement may succeed later: a conflict (class 40), no lock, or resources that were used up."""
+    return state[:2] == "40" or state in ("53000", "53100", "53200", "55006", "55P03", "58030")
+
+
+# libpq gives no SQLSTATE for a connection that is not made.
+_FOR_NOW = ("starting up", "shutting down", "recovery", "too many", "connection slots", "terminat", "reserved for")
+_UNMET = ("no password supplied", "does not support SSL", "certificate", "authentication method")
+
+
+def _is_refused(said: str) -> bool:
+    """Whether a server did not accept a connection, whatever the language of its messages, and will not later."""
+    by_server = re.search(r"failed: \w+:  ", said) is not None and not any(word in said for word in _FOR_NOW)
+    return by_server or any(word in said for word in _UNMET)
+
+
+def _of_state(state: str, about: str, said: str) -> UnreadableTable:
     if state == "57014":
         return TookTooLong(f"{about} was not read to the end: {said}")
     if state in ("42P01", "42703", "3F000"):

@@ -38,7 +38,7 @@ from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
 from tagframe.engines.relations import relation
 from tagframe.engines.sqlite.statement import unique_names
-from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -463,10 +463,10 @@ def _named_errors(
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
         if any(table.kind == "v" for table, _ in tables.values()):
             reason = without_cells(state, reason)
-        found = named(error, server)
+        found: Any = named(error, server)
         if expired.is_set():
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-        if isinstance(found, ServerGone):
+        if isinstance(found, ConnectionRefusedByServer | ServerGone):
             raise found from None
         if state == "57014":
             raise SQLFailed(
@@ -485,4 +485,6 @@ def _named_errors(
             name = reason.partition('"')[2].partition('"')[0]
             reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
-        raise SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}") from error
+        failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}")
+        failed.retryable = found.retryable
+        raise failed from error
