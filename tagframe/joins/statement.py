@@ -265,7 +265,8 @@ class _NamedTables:
         return column
 
     def _in_full(self, source: PlanTable) -> exp.Table:
-        return exp.Table(this=_name(source.name), db=_name(source.database) if self._many else None)
+        schema = source.schema or (source.database if self._many else "")
+        return exp.Table(this=_name(source.name), db=_name(schema) if schema else None)
 
 
 def _name(name: str) -> exp.Identifier:

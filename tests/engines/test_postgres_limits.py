@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import psycopg
 import pytest
 
 import tagframe as tf
 from tagframe.engines.postgres.pool import close_connections
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, TagframeError, UnreadableTable
+from tagframe.merging import plan_tables
 
 SLOW = "CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW slow AS SELECT a, pg_sleep(2)::text AS b FROM t"
 
@@ -21,7 +24,7 @@ def run(url: str, script: str) -> list[tuple]:
 def test_a_lower_time_limit_of_the_url_holds(database):
     corpus = tf.open_corpus(f"{database(SLOW)}?options=-cstatement_timeout%3D200ms", progress=False)
     for _ in range(2):  # the second time on the same connection
-        with pytest.raises(UnreadableTable, match="was not read to the end: .*statement timeout"):
+        with pytest.raises(UnreadableTable, match=r"was not read to the end: .*statement timeout"):
             corpus.read("slow", ["b"])
     with pytest.raises(SQLFailed, match="by a limit of its own"):
         tf.exec_sql(corpus)("SELECT count(*) FROM t AS a, t AS b, slow")
@@ -77,3 +80,18 @@ def test_an_error_says_whether_the_same_call_may_succeed_later(database, monkeyp
     with pytest.raises(UnreadableTable, match="division by zero") as broken:
         corpus.read("broken")
     assert not broken.value.retryable
+
+
+def test_the_sql_of_a_plan_runs_as_it_is_outside_of_the_schema_public(database):
+    url = database("""
+        CREATE SCHEMA sales;
+        CREATE TABLE sales.orders (id int PRIMARY KEY); INSERT INTO sales.orders VALUES (1), (2);
+        CREATE TABLE sales.order_line (no int PRIMARY KEY, order_id int REFERENCES sales.orders (id), price numeric);
+        INSERT INTO sales.order_line VALUES (1, 1, 2.5), (2, 1, 3), (3, 2, 4)""")
+    corpus = tf.open_corpus(url, progress=False)
+    plan = plan_tables(corpus, ["sales.order_line", "sales.orders"])
+    assert run(url, plan.sql(dialect="postgres", columns=["no", "price"], where={"price": [2.5, 3]}, limit=9)) == [
+        (1, Decimal("2.5")), (2, Decimal(3)),
+    ]  # fmt: skip
+    totals = plan.aggregated({"order_line": {"price": "sum"}}).sql(dialect="postgres")
+    assert sorted(run(url, totals)) == [(1, Decimal("5.5")), (2, Decimal(4))]

@@ -81,6 +81,7 @@ class PostgresEngine(EngineDefaults):
     picks_rows = True
     is_asked = True
     joins: ClassVar[Joins] = "all"
+    default_schema: ClassVar[str | None] = "public"
     dialect: ClassVar[Dialect] = POSTGRES
 
     @property
