@@ -9,7 +9,14 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.postgres.pool import close_connections
-from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, TagframeError, UnreadableTable
+from tagframe.errors import (
+    ConnectionRefusedByServer,
+    ServerGone,
+    SQLFailed,
+    TagframeError,
+    UnreadableTable,
+    UnreadableTableWarning,
+)
 from tagframe.merging import plan_tables
 
 SLOW = "CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW slow AS SELECT a, pg_sleep(2)::text AS b FROM t"
@@ -29,7 +36,6 @@ def test_a_lower_time_limit_of_the_url_holds(database):
     with pytest.raises(SQLFailed, match="by a limit of its own"):
         tf.exec_sql(corpus)("SELECT count(*) FROM t AS a, t AS b, slow")
     assert corpus.read("t")["a"].tolist() == [1]
-
 
 
 def test_a_connection_that_the_server_refuses_is_no_server_that_is_gone(database, postgres):
@@ -95,3 +101,35 @@ def test_the_sql_of_a_plan_runs_as_it_is_outside_of_the_schema_public(database):
     ]  # fmt: skip
     totals = plan.aggregated({"order_line": {"price": "sum"}}).sql(dialect="postgres")
     assert sorted(run(url, totals)) == [(1, Decimal("5.5")), (2, Decimal(4))]
+
+
+def test_a_table_that_is_locked_is_a_problem_and_the_others_are_opened(database, monkeypatch):
+    monkeypatch.setattr("tagframe.engines.postgres.connection._LOCK_SECONDS", 0.2)
+    url = database("""
+        CREATE TABLE busy (a int); INSERT INTO busy SELECT generate_series(1, 20000);
+        CREATE TABLE small (a int); CREATE VIEW over AS SELECT * FROM small; CREATE TABLE t (a int)""")
+    with psycopg.connect(url) as other:
+        other.execute("LOCK TABLE busy; LOCK TABLE small")
+        with pytest.warns(UnreadableTableWarning, match="is locked by another session"):
+            corpus = tf.open_corpus(url, progress=False)
+        assert corpus.ids == ("public.t",)
+        said = sorted(str(problem).partition(" of ")[0] for problem in corpus.problems)
+        assert said == ["table 'public.busy'", "table 'public.over'", "table 'public.small'"]
+        assert all(problem.retryable for problem in corpus.problems)
+        other.rollback()
+    assert tf.open_corpus(url, progress=False).ids == ("public.busy", "public.over", "public.small", "public.t")
+
+
+def test_a_table_whose_right_is_revoked_is_named(database, postgres):
+    url = database(SLOW)
+    name, role = url.rpartition("/")[2], f"r{url[-12:]}"
+    run(url, f"CREATE ROLE {role} LOGIN PASSWORD 'p'; GRANT SELECT ON t, slow TO {role}")
+    theirs = postgres.url(name, role, "p")
+    corpus = tf.open_corpus(theirs, progress=False)
+    run(url, f"REVOKE SELECT ON slow FROM {role}")
+    for columns in (None, ["a"]):
+        with pytest.raises(UnreadableTable, match=r"'public\.slow' of .*(no column that its user may read|permission)"):
+            corpus.read("slow", columns)
+    with pytest.warns(UnreadableTableWarning, match=r"1 table of schema 'public' \(slow\): no right to read"):
+        assert tf.open_corpus(theirs, progress=False).ids == ("public.t",)
+    run(url, f"DROP OWNED BY {role}; DROP ROLE {role}")

@@ -184,12 +184,16 @@ class Held(ABC):
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
         self._check = ""
-        self._most = 0
+        self._most = self._most_locked = 0
 
     def begin(self) -> None:
         """Set a new connection up."""
         self.run("; ".join([*settings(SECONDS), spilling(self.version, MOST_SPILLED)]))
-        self._most = self.rows("SELECT setting::int8 FROM pg_settings WHERE name = 'statement_timeout'")[0]["setting"]
+        known = self.rows(
+            "SELECT name, setting::int8 FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout')"
+        )
+        most = {row["name"]: row["setting"] for row in known}
+        self._most, self._most_locked = most["statement_timeout"], most["lock_timeout"]
 
     @classmethod
     @abstractmethod
@@ -231,7 +235,9 @@ class Held(ABC):
             check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
         most = min(max(1, int(seconds * 1000)), self._most)
-        script = [f"SET statement_timeout = {most}", *([SNAPSHOT] if snapshot else ())]
+        # A lock is waited for less long: a table that is locked is told from one that takes too long.
+        locked = min(max(1, most // 2), self._most_locked)
+        script = [f"SET statement_timeout = {most}", f"SET lock_timeout = {locked}", *([SNAPSHOT] if snapshot else ())]
         if check:
             if check != self._check:
                 script += ["DEALLOCATE tagframe_check"] if self._check else []
@@ -356,6 +362,8 @@ def _is_refused(said: str) -> bool:
 def _of_state(state: str, about: str, said: str) -> UnreadableTable:
     if state == "57014":
         return TookTooLong(f"{about} was not read to the end: {said}")
+    if state == "55P03":
+        return UnreadableTable(f"{about} is locked by another session: {said}. Try again when that has ended")
     if state in ("42P01", "42703", "3F000"):
         return UnreadableTable(f"{about} has changed: {said}. Call tagframe.open_corpus again")
     return UnreadableTable(f"{about} cannot be read: {said}")
