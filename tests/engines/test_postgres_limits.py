@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 
 import psycopg
@@ -17,7 +21,7 @@ from tagframe.errors import (
     UnreadableTable,
     UnreadableTableWarning,
 )
-from tagframe.merging import plan_tables
+from tagframe.merging import plan_tables, run_plan
 
 SLOW = "CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW slow AS SELECT a, pg_sleep(2)::text AS b FROM t"
 
@@ -133,3 +137,47 @@ def test_a_table_whose_right_is_revoked_is_named(database, postgres):
     with pytest.warns(UnreadableTableWarning, match=r"1 table of schema 'public' \(slow\): no right to read"):
         assert tf.open_corpus(theirs, progress=False).ids == ("public.t",)
     run(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+@contextmanager
+def suspended(postgres) -> Iterator[None]:
+    """A server that the network still has, and that answers nothing."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'tagframe'"
+    pids = [postgres._process.pid, *(pid for (pid,) in run(postgres.url(), query))]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_no_wait_on_a_server_that_does_not_answer_is_longer_than_the_timeout(database, postgres, monkeypatch):
+    url = database(SLOW)
+    corpus = tf.open_corpus(url, progress=False)
+    plan = plan_tables(corpus, ["public.t"])
+    monkeypatch.setenv("TAGFRAME_TIMEOUT", "0.3")
+    calls = (
+        lambda: corpus.read("t"),
+        lambda: run_plan(plan, corpus, limit=1),
+        lambda: tf.exec_sql(corpus)("SELECT a FROM t"),
+        lambda: tf.open_corpus(url, progress=False),
+    )
+    with suspended(postgres):
+        for call in calls:
+            with pytest.raises(ServerGone, match=r"did not answer within 0\.3 seconds") as gone:
+                call()
+            assert gone.value.retryable
+    monkeypatch.delenv("TAGFRAME_TIMEOUT")
+    assert corpus.read("t")["a"].tolist() == [1]
+
+
+def test_the_timeout_stops_a_statement_on_the_server(database, statements_left):
+    corpus = tf.open_corpus(database(SLOW), progress=False)
+    with tf.context(timeout=0.3):
+        with pytest.raises(UnreadableTable, match="was not read to the end"):
+            corpus.read("slow", ["b"])
+        with pytest.raises(SQLFailed, match=r"stopped after 0\.3 seconds"):
+            tf.exec_sql(corpus)("SELECT count(*) FROM slow")
+    assert statements_left() == []

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import threading
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.stopping import stopped_by
@@ -24,12 +29,15 @@ from tagframe.stopping import stopped_by
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 SECONDS = 600.0
 """The time limit of our own statements; those of profiles have a lower one."""
 MOST_SPILLED = 16 * 1024
 """Megabytes that one of our own statements may write to files in the server; untrusted ones have a lower limit."""
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
+_GRACE = 5.0
+"""Seconds to wait for a server after its time limit for a statement."""
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
@@ -178,6 +186,56 @@ def spilling(version: int, megabytes: int, *, local: bool = False) -> str:
     )
 
 
+def in_time(work: Callable[[], T], seconds: float | None, server: Server, left: Callable[[Future[T]], object]) -> T:
+    """What a wait on the server gives.
+
+    The drivers wait in C, for as long as the network says that the server is there. So they wait in a thread, which is
+    left behind if the server does not answer in time.
+
+    Args:
+        work: the wait.
+        seconds: the most that it may take; None for no limit.
+        server: which one, for the message.
+        left: gets the outcome of a wait that was left behind.
+
+    Raises:
+        ServerGone: there is no answer in time.
+    """
+    done: Future[T] = Future()
+    gave_up = threading.Event()
+
+    def wait() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+        if gave_up.is_set():
+            with suppress(Exception):
+                left(done)
+
+    threading.Thread(target=wait, name="tagframe postgres", daemon=True).start()
+    try:
+        return done.result(seconds)
+    except BaseException:
+        if done.done():
+            raise
+        gave_up.set()
+        if sys.exc_info()[0] is not FutureTimeoutError:
+            raise  # an interruption by the user
+    raise ServerGone(
+        f"{server.identity} did not answer within {seconds:g} seconds. Finished work is kept; the same call connects "
+        "again, and timeout= of tagframe.configure sets how long it waits"
+    )
+
+
+def time_limits(seconds: float) -> tuple[float, float]:
+    """The seconds after which the server stops a statement, and after which we do not wait for it any more."""
+    timeout = current().timeout
+    if timeout is None:
+        return seconds, seconds + _GRACE
+    return min(seconds, 0.9 * timeout), min(seconds + _GRACE, timeout)
+
+
 class Held(ABC):
     """One connection, used by one call."""
 
@@ -185,10 +243,12 @@ class Held(ABC):
         self.connection, self.server = connection, server
         self._check = ""
         self._most = self._most_locked = 0
+        self._waits, self._is_busy = time_limits(_CONNECT_SECONDS)[1], False
 
     def begin(self) -> None:
         """Set a new connection up."""
-        self.run("; ".join([*settings(SECONDS), spilling(self.version, MOST_SPILLED)]))
+        version = self.in_time(lambda: self.version)
+        self.run("; ".join([*settings(SECONDS), spilling(version, MOST_SPILLED)]))
         known = self.rows(
             "SELECT name, setting::int8 FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout')"
         )
@@ -206,8 +266,23 @@ class Held(ABC):
         """The server's ``server_version_num``."""
 
     @abstractmethod
+    def _run(self, sql: str) -> None: ...
+
     def run(self, sql: str) -> None:
         """Statements without rows, of our own, in one round trip."""
+        self.in_time(lambda: self._run(sql))
+
+    def in_time(self, work: Callable[[], T]) -> T:
+        """What the driver gives; raises ServerGone if it does not in time."""
+
+        def busy() -> T:
+            try:
+                return work()
+            finally:
+                self._is_busy = False
+
+        self._is_busy = True
+        return in_time(busy, self._waits, self.server, lambda _: self.close())
 
     @abstractmethod
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
@@ -220,9 +295,10 @@ class Held(ABC):
         """
 
     def close(self) -> None:
-        """Close it, whatever its state."""
-        with suppress(Exception):
-            self.connection.close()
+        """Close it, whatever its state; later, if a wait on it was left behind."""
+        if not self._is_busy:
+            with suppress(Exception):
+                self.connection.close()
 
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
         """Set the time limit of later statements, and what the arguments ask for, in one round trip.
@@ -234,6 +310,7 @@ class Held(ABC):
             snapshot: whether all later statements see one state; a transaction is begun for that.
             check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
+        seconds, self._waits = time_limits(seconds)
         most = min(max(1, int(seconds * 1000)), self._most)
         # A lock is waited for less long: a table that is locked is told from one that takes too long.
         locked = min(max(1, most // 2), self._most_locked)
@@ -267,12 +344,12 @@ class Looking(Held):
     def version(self) -> int:
         return int(self.connection.info.server_version)
 
-    def run(self, sql: str) -> None:
+    def _run(self, sql: str) -> None:
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         with self.errors(what):
-            found: list[dict[str, Any]] = self.connection.execute(sql).fetchall()
+            found: list[dict[str, Any]] = self.in_time(lambda: self.connection.execute(sql).fetchall())
             return found
 
 
@@ -288,7 +365,7 @@ class Reading(Held):
     def version(self) -> int:
         return int(self.connection.adbc_get_info()["vendor_version"])
 
-    def run(self, sql: str) -> None:
+    def _run(self, sql: str) -> None:
         with self.connection.cursor() as cursor:
             cursor.executescript(sql)
 
@@ -309,11 +386,16 @@ class Reading(Held):
             ServerGone: it cannot be reached, or went away.
             UnreadableTable: it cannot answer.
         """
-        with self.errors(what), self.connection.cursor() as cursor:
-            if few:
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
-            cursor.execute(sql)
-            return cursor.fetch_arrow_table()
+
+        def found() -> pa.Table:
+            with self.connection.cursor() as cursor:
+                if few:
+                    cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
+                cursor.execute(sql)
+                return cursor.fetch_arrow_table()
+
+        with self.errors(what):
+            return self.in_time(found)
 
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
@@ -391,13 +473,22 @@ def stepping(server: Server, seconds: float) -> Iterator[Any]:
     Raises:
         ServerGone: there is none.
     """
+
+    def begun() -> Any:
+        made = _driver("psycopg").connect(server.conninfo, autocommit=True)
+        try:
+            made.execute("; ".join(settings(seconds)))
+            made.execute(SNAPSHOT)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
     try:
-        connection = _driver("psycopg").connect(server.conninfo, autocommit=True)
+        connection = in_time(begun, time_limits(seconds)[1], server, lambda late: late.result().close())
     except Exception as error:
         raise named(error, server) from None
     try:
-        connection.execute("; ".join(settings(seconds)))
-        connection.execute(SNAPSHOT)
         with stopped_by(connection.cancel_safe):
             yield connection
     finally:

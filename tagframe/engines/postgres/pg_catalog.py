@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
 from tagframe.engines.schema_names import table_key
+from tagframe.errors import counted
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held
@@ -102,8 +103,7 @@ ORDER BY 1, k.oid"""
 
 _CLOSED = """
 SELECT n.nspname::text AS name, count(*)::int8 AS tables,
-    array_to_string((array_agg(c.relname::text ORDER BY c.relname))[1:5], ', ') || CASE WHEN count(*) > 5
-        THEN ', …' ELSE '' END AS called
+    array_to_string((array_agg(c.relname::text ORDER BY c.relname))[1:5], ', ') AS called
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname IN ({schemas})
     AND NOT has_table_privilege(c.oid, 'SELECT') AND NOT has_any_column_privilege(c.oid, 'SELECT')
@@ -276,8 +276,8 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
     return [
         *(f"schema {row['name']!r}: no right to use it" for row in wanted if not row["usable"]),
         *(
-            f"{row['tables']} table{'s' * (row['tables'] > 1)} of schema {row['name']!r} ({row['called']}): no right to "
-            "read"
+            f"{counted(row['tables'], 'table')} of schema {row['name']!r} "
+            f"({row['called']}{', …' * (row['tables'] > 5)}): no right to read"
             for row in tables
         ),
         *(

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from sqlglot import exp
 
+from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.parsing import trees_of
@@ -117,6 +118,8 @@ def run_statement(
     statement: UntrustedStatement, *, server: Server, tables: Readables, schemas: Collection[str]
 ) -> pd.DataFrame:
     """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
+    if (timeout := current().timeout) is not None and timeout < statement.limits.seconds:
+        statement = replace(statement, limits=replace(statement.limits, seconds=timeout))
     shown, limits = statement.shown, statement.limits
     deadline = time.monotonic() + statement.seconds_left
     words = plain_words(statement.sql, {name.lower() for name in schemas})
