@@ -37,7 +37,7 @@ MOST_VALUES = 1_000
 _BEYOND = 2**63
 _BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
 _SIGNS = (*_BOUNDS, "==", "between")
-_NOT_SIGNS = frozenset(("!=", "<>", "=", "=<", "=>", "in", "not in", "like", "is", "~"))
+_NOT_SIGNS = ("!=", "<>", "=", "=<", "=>")
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ def test_of(column: tuple[str, str], value: Any) -> CellTest:
     Raises:
         InvalidArgument: another operator, or one without its value.
     """
-    if isinstance(value, tuple) and value and isinstance(value[0], str) and value[0].lower() in (*_SIGNS, *_NOT_SIGNS):
+    if isinstance(value, tuple) and value and isinstance(value[0], str) and value[0] in (*_SIGNS, *_NOT_SIGNS):
         sign, *ends = value
         if sign not in _SIGNS or len(ends) != (2 if sign == "between" else 1) or any(map(is_missing, ends)):
             raise InvalidArgument(
