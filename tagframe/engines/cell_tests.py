@@ -128,9 +128,12 @@ def cells_of(test: CellTest, kind: Kind) -> list[Any]:
     wide: Kind = "decimal" if kind in ("integer", "boolean") else "real" if kind == "real32" else kind
     found = [_cells(value, wide)[:1] for value in test.values]
     if not all(found):
-        raise InvalidArgument(f"where= cannot order column {test.column[1]!r} by {test.values!r}")
-    return [int(cell) if isinstance(cell, Decimal) and kind != "decimal" and cell == cell.to_integral_value() else cell
-            for (cell,) in found]  # fmt: skip
+        raise InvalidArgument(f"where= cannot order column {test.column[1]!r} by {test.values!r}: {_GIVE[kind]}")
+    return [_whole(cell) if wide != kind and kind == "integer" else cell for (cell,) in found]
+
+
+def _whole(number: Decimal) -> int | Decimal:
+    return int(number) if number.is_finite() and number == number.to_integral_value() else number
 
 
 def is_read(value: Any, kind: Kind) -> bool:
