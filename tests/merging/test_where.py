@@ -108,6 +108,8 @@ CASES: list[tuple[dict[str, Any], list[int]]] = [
 ]  # fmt: skip
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"n": "many"}, "column 'n', which holds integers, with 'many' of type str: give a number"),
+    ({"x": [0.5, (1, 2)]}, "column 'x', which holds numbers, with (1, 2)"),
+    ({"x": b"a"}, "column 'x', which holds numbers, with b'a' of type bytes"),
     ({"x": (">", "many")}, "column 'x', which holds numbers, with 'many'"),
     ({"t": 1}, "column 't', which holds texts, with 1 of type int: give a text"),
     ({"t": ["a", Decimal(1)]}, "column 't', which holds texts"),
