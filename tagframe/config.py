@@ -2,7 +2,7 @@
 
 The value of a setting comes from the first of these places that has one: the keyword of a call, the nearest ``with
 tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``,
-``TAGFRAME_STORE``), and the defaults of :class:`Settings`.
+``TAGFRAME_STORE``, ``TAGFRAME_TIMEOUT``), and the defaults of :class:`Settings`.
 
 A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
 ``lm=None`` no model. A setting that is not given is left to the next place.
@@ -72,6 +72,8 @@ class Settings:
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
             step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
             ``lm`` and no ``lm_for`` sets that model for all steps.
+        timeout: the most seconds that a call waits for one answer of a PostgreSQL server, to a connection or to a
+            statement: then it raises :class:`~tagframe.errors.ServerGone`. None for the limits of the statements.
         progress: whether long work shows a bar; None shows one if standard error is a terminal, and in a notebook.
     """
 
@@ -88,6 +90,7 @@ class Settings:
     context_window: int | None = None
     max_tokens: int | None = None
     lm_for: Mapping[str, str | LM] | None = None
+    timeout: float | None = None
     progress: bool | None = None
 
     def model(self, step: str | None = None) -> str | LM | None:
@@ -127,6 +130,7 @@ class AnySettings(SearchSettings, total=False):
     """All settings: those that :func:`configure` and :func:`context` take."""
 
     corpus: Corpus | None
+    timeout: float | None
 
 
 STEPS = ("syn", "gen", "retrieve")
@@ -135,7 +139,9 @@ STEPS = ("syn", "gen", "retrieve")
 NAMES = tuple(f.name for f in dataclasses.fields(Settings))
 """The names of all settings."""
 
-_ENVIRONMENT = {"lm": "TAGFRAME_LM", "api_base": "TAGFRAME_API_BASE", "store": "TAGFRAME_STORE"}
+_ENVIRONMENT = {
+    "lm": "TAGFRAME_LM", "api_base": "TAGFRAME_API_BASE", "store": "TAGFRAME_STORE", "timeout": "TAGFRAME_TIMEOUT",
+}  # fmt: skip
 _process: dict[str, Any] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
@@ -197,6 +203,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "concurrency": (_is_count, "concurrency must be the number of requests in flight, at least 1"),
     "rpm": (_is_rate, "rpm must be a number of requests per minute above 0, or None for no limit"),
     "tpm": (_is_rate, "tpm must be a number of tokens per minute above 0, or None for no limit"),
+    "timeout": (_is_rate, "timeout must be a number of seconds above 0, or None"),
     "context_window": (_is_count, "context_window must be a number of tokens, at least 1"),
     "max_tokens": (
         _is_count,
@@ -315,10 +322,19 @@ def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {
         name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
     }
+    if "timeout" in values:
+        values["timeout"] = _seconds(values["timeout"])
     for layer in (_process, _scope.get({}), given):
         values = _above(values, layer)
     _refuse_connection(given, values.get("lm"))
     return values
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(checked({"timeout": float(text)})["timeout"])
+    except ValueError:
+        raise InvalidArgument(f"TAGFRAME_TIMEOUT must be a number of seconds above 0; got {text!r}") from None
 
 
 def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,13 @@ T = TypeVar("T")
 
 
 class TagframeError(Exception):
-    """The base of all errors of tagframe."""
+    """The base of all errors of tagframe.
+
+    Attributes:
+        retryable: whether the same call may succeed if it is tried again, with nothing changed.
+    """
+
+    retryable = False
 
     def __str__(self) -> str:
         # KeyError's own __str__ shows the repr of its argument, which would put quotes around a whole sentence.
@@ -100,7 +106,13 @@ class UnreadableTable(CorpusError, ValueError):
 
 
 class ServerGone(CorpusError, ConnectionError):
-    """The server that holds the tables cannot be reached, or the connection was lost."""
+    """The server that holds the tables cannot be reached, does not answer, or the connection was lost."""
+
+    retryable = True
+
+
+class ConnectionRefusedByServer(CorpusError, PermissionError):
+    """The server does not accept the connection: a wrong password, an unknown database, or no right to connect."""
 
 
 class UnreadableCatalogue(CorpusError, ValueError):

@@ -103,6 +103,7 @@ BAD = {
     "rpm": [0, -5, "fast", float("inf")],
     "tpm": [0, True],
     "context_window": [0, 2.5],
+    "timeout": [0, "10", float("inf")],
     "lm_for": ["openai/x", {"sin": "openai/x"}, {"syn": ""}, {"syn": 3}, {3: "openai/x"}],
     "progress": ["yes"],
 }
@@ -168,5 +169,5 @@ def test_no_corpus_says_the_ways_out():
 
 def test_the_keywords_of_a_call_are_settings():
     assert set(config.ModelSettings.__annotations__) < set(config.CallSettings.__annotations__) < {*config.NAMES}
-    assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus"}
+    assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus", "timeout"}
     assert set(config.AnySettings.__annotations__) == {*config.NAMES}

@@ -54,6 +54,7 @@ from tagframe.errors import (
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
+from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
 from tagframe.merging import Reaction, run_plan
@@ -400,9 +401,12 @@ class Tools:
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
-        sources = tuple(replace(source, name=self._name(source.table)) for source in plan.sources)
-        named = replace(plan, sources=sources)
+        named = replace(plan, sources=tuple(map(self._as_read, plan.sources)))
         return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
+
+    def _as_read(self, source: PlanTable) -> PlanTable:
+        parts = tuple(replace(part, schema="") for part in source.parts)
+        return replace(source, name=self._name(source.table), schema="", parts=parts)
 
     def _target(self, name: str) -> Path:
         if self.folder is None:

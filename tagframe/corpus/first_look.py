@@ -11,7 +11,7 @@ from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import named_profile, of_source
 from tagframe.engines.base import check_regular
-from tagframe.errors import BROKEN, ServerGone, SourceNotFound, UnreadableTable
+from tagframe.errors import BROKEN, ConnectionRefusedByServer, ServerGone, SourceNotFound, UnreadableTable
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, Ind
             if file.engine.path is not None and not file.engine.path.is_dir():
                 check_regular(file.engine.path)
             shapes = file.engine.shapes()
-        except (ServerGone, SourceNotFound):
+        except (ConnectionRefusedByServer, ServerGone, SourceNotFound):
             raise
         except (UnreadableTable, OSError, *BROKEN):
             continue

@@ -31,12 +31,11 @@ from tagframe.doors import with_doors
 from tagframe.errors import (
     CatalogueWarning,
     CopiedDataWarning,
+    CorpusError,
     HiddenColumnGoneWarning,
-    ServerGone,
     UnclearViewWarning,
     UnreadableCatalogue,
     UnreadableFacts,
-    UnreadableTable,
     counted,
     warn,
 )
@@ -406,14 +405,14 @@ class KnowledgeStore:
 
     def _bare(self, told: Told) -> Told:
         """The facts without values of hidden and computed columns in learned statements."""
-        with suppress(ServerGone, UnreadableTable):
+        with suppress(CorpusError):
             return told.bare(self._known_of(told)[1].withheld)
         return told
 
     def _identities(self, told: Told, kept: Kept | None) -> dict[str, TableIdentity]:
         """The identities of the tables with facts; for a missing table, the last known one."""
         found = dict(kept.tables) if kept else {}
-        with suppress(ServerGone, UnreadableTable):  # the facts are saved anyway, and readers get the error
+        with suppress(CorpusError):  # the facts are saved anyway, and readers get the error
             here = Tables(self._here, self._known_of(told)[1])
             found.update({id: here.identity(id) for id in told.tables() if id in self._here})
         return {id: found[id] for id in sorted(told.tables()) if id in found}

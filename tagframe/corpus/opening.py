@@ -111,6 +111,7 @@ def open_corpus(
 
     Raises:
         SourceNotFound: no such file or folder, no such file of a schema, or no such schema of a server.
+        ConnectionRefusedByServer: a server does not accept the connection: a wrong password, an unknown database.
         ServerGone: a server cannot be reached, or went away; finished profiles are kept.
         MissingExtra: the drivers of a server are not installed.
         EmptyCorpus: there is no table in it.

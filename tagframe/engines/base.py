@@ -276,6 +276,7 @@ class EngineDefaults:
     picks_rows = False
     is_asked = False
     joins: ClassVar[Joins] = ""
+    default_schema: ClassVar[str | None] = None
     path: Any
 
     @property
@@ -346,6 +347,11 @@ class Engine(Protocol):
     @property
     def joins(self) -> Joins:
         """Which merges it runs: see :meth:`pushdown`."""
+
+    @property
+    def default_schema(self) -> str | None:
+        """The schema whose tables a statement finds without naming it; None if the databases of its tables are no
+        schemas."""
 
     def shapes(self) -> list[TableShape]:
         """The tables, without their rows.

@@ -1,18 +1,21 @@
 """Tests of cells and their meaning: the same in every engine and in memory.
 
 A value is compared in the type of the column. A number equals its text, whatever its type; a boolean is 0 or 1; a day
-equals its ISO text and its midnight. A moment without a time zone never equals one of a column with time zones, and the
-other way round. ``None``, NaN, NaT and ``pandas.NA`` all mean a missing value. A value that cannot be read in the type
-of the column is in no row.
+equals its ISO text and its midnight; a UUID equals its text. ``None``, NaN, NaT and ``pandas.NA`` all mean a missing
+value. A value without a meaning in the type of the column is refused: a text that is no number or no date, a number in
+a column of texts, a moment without a time zone in a column with time zones, and the other way round. A number that the
+type does not have, such as 0.5 among integers, is in no row.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,7 +27,7 @@ from tagframe.errors import InvalidArgument
 if TYPE_CHECKING:
     from sqlglot import exp
 
-Bound = Literal["<", "<=", ">", ">="]
+Bound = Literal["<", "<=", ">", ">=", "between"]
 Kind = Literal["integer", "real", "real32", "decimal", "boolean", "text", "date", "moment", "instant", ""]
 """What the cells of a column are compared as: "moment" is without a time zone and "instant" with one; "" for a mixture,
 or anything else."""
@@ -33,6 +36,8 @@ MOST_VALUES = 1_000
 """At most this many values are written into a statement."""
 _BEYOND = 2**63
 _BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
+_SIGNS = (*_BOUNDS, "==", "between")
+_NOT_SIGNS = ("!=", "<>", "=", "=<", "=>")
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class CellTest:
 
     Attributes:
         column: (table id, column).
-        values: the cell has one of these; a bound has exactly one.
+        values: the cell has one of these; a bound has exactly one, and "between" the two ends, which fit, too.
         null: whether an empty cell fits, too.
         bound: how the cell compares with the value, if not by equality.
         is_plain: whether numbers are only compared with numbers and texts with texts, as in an expression.
@@ -103,6 +108,56 @@ def cells(values: Iterable[Any], kind: Kind) -> list[Any]:
     return [cell for value in values for cell in _cells(value, kind)]
 
 
+def cells_of(test: CellTest, kind: Kind) -> list[Any]:
+    """The values of a test as a column of this kind holds them; those of a bound as they are compared with it.
+
+    Raises:
+        InvalidArgument: a value that has no meaning in a column of this kind.
+    """
+    if test.is_plain:
+        return list(test.values) if test.bound else cells(test.values, kind)
+    for value in test.values:
+        if kind and not is_read(value, kind):
+            raise InvalidArgument(
+                f"where= compares column {test.column[1]!r}, which holds {_HOLD[kind]}, with {value!r} of type "
+                f"{type(value).__name__}: {_GIVE[kind]}"
+            )
+    if not test.bound:
+        return cells(test.values, kind)
+    # 2.5 is no integer, but bounds integers.
+    wide: Kind = "decimal" if kind in ("integer", "boolean") else "real" if kind == "real32" else kind
+    found = [_cells(value, wide)[:1] for value in test.values]
+    if not all(found):
+        raise InvalidArgument(f"where= cannot order column {test.column[1]!r} by {test.values!r}: {_GIVE[kind]}")
+    return [_whole(cell) if wide != kind and kind == "integer" else cell for (cell,) in found]
+
+
+def _whole(number: Decimal) -> int | Decimal:
+    return int(number) if number.is_finite() and number == number.to_integral_value() else number
+
+
+def is_read(value: Any, kind: Kind) -> bool:
+    """Whether a value has a meaning in a column of a kind."""
+    if kind == "text":
+        return isinstance(value, str | dt.date | uuid.UUID) and getattr(value, "tzinfo", None) is None
+    if kind in ("date", "moment", "instant"):
+        moment = _moment(value)
+        return moment is not None and (moment.tzinfo is not None) == (kind == "instant")
+    return _as_number(value) is not None
+
+
+_HOLD: dict[Kind, str] = {
+    "integer": "integers", "real": "numbers", "real32": "numbers", "decimal": "numbers", "boolean": "booleans",
+    "text": "texts", "date": "dates", "moment": "moments without a time zone", "instant": "moments with a time zone",
+}  # fmt: skip
+_GIVE: dict[Kind, str] = {
+    **dict.fromkeys(("integer", "real", "real32", "decimal"), "give a number"), "boolean": "give True or False",
+    "text": "give a text", "date": "give a date, or its ISO text",
+    "moment": "give a moment without a time zone, or its ISO text",
+    "instant": "give a moment with a time zone, such as '2024-06-01T00:00+00:00'",
+}  # fmt: skip
+
+
 def _cells(value: Any, kind: Kind) -> list[Any]:
     if kind in ("integer", "real", "real32", "decimal", "boolean"):
         number = _number(value, kind)
@@ -120,7 +175,8 @@ def _cells(value: Any, kind: Kind) -> list[Any]:
 
 
 def _number(value: Any, kind: Kind) -> Any:
-    if not isinstance(value, bool | int | float | Decimal):
+    value = _as_number(value)
+    if value is None:
         return None
     if kind == "decimal":
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
@@ -137,7 +193,19 @@ def _number(value: Any, kind: Kind) -> Any:
     return float(np.float32(number)) if kind == "real32" else number
 
 
+def _as_number(value: Any) -> bool | int | float | Decimal | None:
+    if isinstance(value, str):
+        try:
+            number = Decimal(value)
+        except InvalidOperation:
+            return None
+        return number if number.is_finite() else None
+    return value if isinstance(value, bool | int | float | Decimal) else None
+
+
 def _texts(value: Any) -> list[str]:
+    if isinstance(value, uuid.UUID):
+        return [str(value)]
     if isinstance(value, str):
         return [str(value)]
     if isinstance(value, dt.datetime):
@@ -181,9 +249,11 @@ _INFERRED: dict[str, Kind] = {
 
 
 def fits(column: pd.Series, test: CellTest) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which cells of a column in memory fit a test that has no bound."""
-    kind = kind_of(column)
-    values: Any = cells(test.values, kind)
+    """Which cells of a column in memory fit a test."""
+    kind = "" if column.isna().all() else kind_of(column)  # without a cell, nothing is known of its type
+    values: Any = cells_of(test, kind)
+    if test.bound is not None:
+        return _within(column, test.bound, values, kind)
     if kind == "real32":
         values = np.array(values, dtype=np.float32)
     found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
@@ -191,6 +261,35 @@ def fits(column: pd.Series, test: CellTest) -> np.ndarray[Any, np.dtype[np.bool_
         found = np.asarray(column.isin(values), dtype=bool)
     missing: np.ndarray[Any, np.dtype[np.bool_]] = np.asarray(column.isna(), dtype=bool)
     return found | missing if test.null else found & ~missing
+
+
+def _within(column: pd.Series, bound: Bound, ends: list[Any], kind: Kind) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which cells are within a bound: none that is missing, or of another type than the ends."""
+    found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
+    filled = np.flatnonzero(~np.asarray(column.isna(), dtype=bool))
+    here = column.iloc[filled]
+    compare = [(_COMPARE[">="], ends[0]), (_COMPARE["<="], ends[-1])] if bound == "between" else [
+        (_COMPARE[bound], ends[0])]  # fmt: skip
+    is_fast = kind in ("moment", "instant") or (
+        kind in ("integer", "real") and all(isinstance(end, int | float) for end in ends)
+    )
+    if is_fast and not isinstance(column.dtype, pd.CategoricalDtype):
+        found[filled] = np.logical_and.reduce([np.asarray(one(here, end), dtype=bool) for one, end in compare])
+        return found
+
+    def fits(cell: Any) -> bool:
+        try:
+            return all(one(cell, end) for one, end in compare)
+        except TypeError:  # in a mixture of types
+            return False
+
+    found[filled] = [fits(cell) for cell in here.tolist()]
+    return found
+
+
+_COMPARE: dict[Bound, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -204,7 +303,21 @@ def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> 
 
 
 def test_of(column: tuple[str, str], value: Any) -> CellTest:
-    """The test that a cell is a value, or one of a list of values, which may include a missing one."""
+    """The test that a cell is a value, or one of a list of values, which may include a missing one; or that it is
+    ordered: ``(">=", 3)``, ``("between", 3, 5)``.
+
+    Raises:
+        InvalidArgument: another operator, or one without its value.
+    """
+    if isinstance(value, tuple) and value and isinstance(value[0], str) and value[0] in (*_SIGNS, *_NOT_SIGNS):
+        sign, *ends = value
+        if sign not in _SIGNS or len(ends) != (2 if sign == "between" else 1) or any(map(is_missing, ends)):
+            raise InvalidArgument(
+                f"where= takes ('<', x), ('<=', x), ('>', x), ('>=', x), ('==', x) and ('between', low, high), and a "
+                f"list of values; got {value!r} for column {column[1]!r}"
+            )
+        known = tuple(map(own, ends))
+        return CellTest(column, known) if sign == "==" else CellTest(column, known, bound=sign)
     several = [own(one) for one in value] if pd.api.types.is_list_like(value) else [own(value)]
     known = tuple(one for one in several if not is_missing(one))
     return CellTest(column, known, null=len(known) < len(several))
@@ -225,7 +338,9 @@ def can_be_said(test: CellTest, kind: Kind) -> bool:
             return False
         if test.bound is not None:
             return kind == "text" or all(abs(value) < EXACT for value in test.values)
-    return all(map(_can_be_written, cells(test.values, kind)))
+    if test.bound is not None and kind in ("real32", "boolean"):
+        return False
+    return all(map(_can_be_written, cells_of(test, kind)))
 
 
 def _can_be_written(cell: Any) -> bool:
@@ -250,11 +365,21 @@ def said(column: exp.Expr, test: CellTest, kind: Kind, values: dict[str, Any] | 
     """
     from sqlglot import exp
 
-    known = [_written(cell, kind, values) for cell in (test.values if test.bound else cells(test.values, kind))]
+    known = [_written(cell, kind, values) for cell in cells_of(test, kind)]
     if test.bound is not None:
-        compared = getattr(exp, _BOUNDS[test.bound])(this=column, expression=known[0])
-        return exp.and_(compared, missing.not_()) if kind == "real" else compared
+        compared = within(column, test.bound, known)
+        return exp.and_(compared, missing.not_()) if kind in ("real", "decimal") else compared
     return one_of(column, known, missing if test.null else None)
+
+
+def within(column: exp.Expr, bound: Bound, ends: list[exp.Expr]) -> exp.Expr:
+    """Whether a cell is within a bound."""
+    from sqlglot import exp
+
+    if bound == "between":
+        return exp.Between(this=column, low=ends[0], high=ends[1])
+    compared: exp.Expr = getattr(exp, _BOUNDS[bound])(this=column, expression=ends[0])
+    return compared
 
 
 def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:
@@ -285,6 +410,8 @@ def literal(value: Any) -> exp.Expr:
 
     if isinstance(value, Decimal):
         return exp.Literal.number(f"{value:f}")
+    if isinstance(value, uuid.UUID):
+        return exp.Literal.string(str(value))
     if isinstance(value, dt.datetime):
         kind = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
         return exp.cast(exp.Literal.string(value.isoformat(" ")), kind)

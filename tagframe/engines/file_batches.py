@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.cell_tests import CellTest, cells, fitting, kind_of, test_of
+from tagframe.engines.cell_tests import CellTest, cells_of, fitting, kind_of, test_of
 from tagframe.engines.files import (
     PADDED,
     CSVEngine,
@@ -227,12 +227,16 @@ class _ParquetRows:
         found = None
         for name, test in asked.items():
             type, field = self._dataset.schema.field(name).type, pc.field(name)
-            if not isinstance(test, CellTest) or (test.values and not any(is_kind(type) for is_kind in is_told)):
+            if (
+                not isinstance(test, CellTest)
+                or test.bound
+                or (test.values and not any(is_kind(type) for is_kind in is_told))
+            ):
                 continue
             part = field.is_null(nan_is_null=True) if test.null else pc.scalar(False)
             if test.values:
                 try:
-                    part |= field.isin(pa.array(cells(test.values, kind_of(self.empty([name])[name])), type))
+                    part |= field.isin(pa.array(cells_of(test, kind_of(self.empty([name])[name])), type))
                 except (pa.ArrowException, OverflowError):
                     continue  # a value that the column cannot hold: tested on the rows
             found = part if found is None else found & part

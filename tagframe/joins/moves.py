@@ -74,7 +74,9 @@ def _size(source: PlanTable, rows: int | None) -> int | None:
 
 
 def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
-    """The plan with the place and row width of each table; unchanged if all are in one engine, or stacked."""
+    """The plan with the schema of each table, and if they are in several engines and not stacked, place and width."""
+    if any(_schema(part, corpus) for source in plan.sources for part in source.parts or (source,)):
+        plan = plan.with_sources(lambda source: _in_schema(source, corpus))
     kinds = {}
     engines: list[Engine] = []
     for source in plan.sources:
@@ -90,6 +92,17 @@ def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
     return plan.with_sources(
         lambda source: replace(source, place=kinds[source.id], row_bytes=_width(corpus.profile(source.table)))
     )
+
+
+def _schema(source: PlanTable, corpus: Corpus) -> str:
+    engine = None if source.parts else corpus.engine(source.table)
+    found = None if engine is None else engine.default_schema
+    return "" if found is None or found == source.database else source.database
+
+
+def _in_schema(source: PlanTable, corpus: Corpus) -> PlanTable:
+    parts = tuple(_in_schema(part, corpus) for part in source.parts)
+    return replace(source, parts=parts, schema=_schema(source, corpus))
 
 
 def _width(profile: TableProfile) -> float:

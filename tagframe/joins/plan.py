@@ -221,8 +221,8 @@ class JoinPlan(Public):
         Args:
             columns: the columns to select, as in :func:`~tagframe.merging.run_plan`; None for all.
             how: the kind of every join.
-            where: selects joined rows: a mapping from a column, named as for ``columns``, to a value (None for missing)
-                or a list of values.
+            where: selects rows: a mapping from a column, named as for ``columns``, to a value (None for missing),
+                a list of values, or a bound such as ``(">=", 3)``.
             limit: the largest number of rows.
             dialect: the SQL dialect, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
 from tagframe.corpus.references import Column
-from tagframe.engines.cell_tests import literal, one_of, test_of
+from tagframe.engines.cell_tests import literal, one_of, test_of, within
 from tagframe.errors import InvalidArgument
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _JOINS = {"inner": "", "left": "left", "right": "right", "outer": "full outer"}
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {"<=": exp.LTE, ">=": exp.GTE, "<": exp.LT, ">": exp.GT}
-_PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal)
+_PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal, uuid.UUID)
 _MOST_KEPT = 256
 _kept: dict[Any, Any] = {}
 
@@ -57,7 +58,7 @@ def statement_text(
 
 
 def _condition(column: exp.Expr, value: Any) -> exp.Expr:
-    """The condition that a column equals a value, or one of several; None means missing.
+    """The condition that a column equals a value, or one of several, or is within a bound; None means missing.
 
     Raises:
         InvalidArgument: a value that a statement cannot hold.
@@ -69,7 +70,10 @@ def _condition(column: exp.Expr, value: Any) -> exp.Expr:
                 f"where= in SQL takes texts, numbers, dates and None, and lists of these; got {one!r} of type "
                 f"{type(one).__name__}"
             )
-    return one_of(column, [literal(one) for one in test.values], column.is_(exp.null()) if test.null else None)
+    known = [literal(one) for one in test.values]
+    if test.bound is not None:
+        return within(column, test.bound, known)
+    return one_of(column, known, column.is_(exp.null()) if test.null else None)
 
 
 def rendered(query: exp.Expr, dialect: str) -> str:
@@ -265,7 +269,8 @@ class _NamedTables:
         return column
 
     def _in_full(self, source: PlanTable) -> exp.Table:
-        return exp.Table(this=_name(source.name), db=_name(source.database) if self._many else None)
+        schema = source.schema or (source.database if self._many else "")
+        return exp.Table(this=_name(source.name), db=_name(schema) if schema else None)
 
 
 def _name(name: str) -> exp.Identifier:

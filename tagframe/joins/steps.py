@@ -44,6 +44,7 @@ class PlanTable:
         distinct: whether rows that are exact copies of others count once.
         known_by: columns with nearly no repeated cells, so that a cell identifies a row.
         role: the role in which the table is joined ("buyer"), or ""; its ``id`` is then ``database.table as role``.
+        schema: the schema that a statement has to name; "" if it finds the table without.
     """
 
     id: str
@@ -64,6 +65,7 @@ class PlanTable:
     known_by: tuple[str, ...] = ()
     distinct: bool = False
     role: str = ""
+    schema: str = ""
 
     @property
     def table(self) -> str:

@@ -20,7 +20,7 @@ from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
 from tagframe.engines.cell_tests import fitting
 from tagframe.engines.dtypes import nullable
-from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
+from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
@@ -59,7 +59,14 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     if where.query:
         # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
         frame = result.frame(asked.everything)
-        chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
+        try:
+            chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"where={where.query!r} compares values of types that have no order or no equality: {error}. "
+                "where={'column': ('>=', value)} reads the value in the column's type; a moment with a time zone is "
+                "written '2024-06-01T00:00+00:00'"
+            ) from error
         result.rows.select(chosen)
     else:
         result.select(where)

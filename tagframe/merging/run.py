@@ -90,10 +90,11 @@ def run_plan(
         on_ambiguous: what to do if other plans are equally likely (:attr:`JoinPlan.ambiguous`).
         columns: the columns of the result, by their name there, or as ``column``, ``table.column`` or
             ``database.table.column``; None for all.
-        where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
-            function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over the result's
-            columns. :mod:`tagframe.engines.cell_tests` defines the meaning of values, which is the same in all engines.
-            A function sees the column of the rows that match the values.
+        where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values, a
+            bound (``(">=", 3)``, ``("between", 3, 5)``) or a function from the column to booleans; or an expression for
+            :meth:`pandas.DataFrame.query` over the result's columns. :mod:`tagframe.engines.cell_tests` defines the
+            meaning of values, which is the same in all engines. A function sees the column of the rows that match the
+            values.
         limit: the largest number of rows.
         by: where the merge runs, instead of the best place: "engine", in the one engine that holds the tables;
             "across", where engines give the rows that may be in the result; or "memory", with whole tables.

@@ -69,7 +69,7 @@ def test_csv_files_in_batches_are_read_as_they_are_written(tmp_path: Path):
 
 
 def test_no_row_fits(folder: Path):
-    (none,) = tf.read_batches(folder, where={"amount": "seven", "place": "Rome"})
+    (none,) = tf.read_batches(folder, where={"amount": -1, "place": "Rome"})
     assert none.empty
     assert list(none.columns) == ["id", "place", "amount"]
 

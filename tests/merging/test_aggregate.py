@@ -84,7 +84,7 @@ def test_rows_and_counts_are_the_same_everywhere(opened, functions, how, in_engi
         for options in (
             {},
             {"where": {"name": ["a", "c"]}},
-            {"where": {next(iter(functions)): 5}},
+            {"where": {next(iter(functions)): "5" if functions == {"kind": "min"} else 5}},
             {"limit": 2},
         ):
             base, report = run_plan(plan, corpus, how=how, aggregate=aggregate, by="memory", **options, **QUIET)

@@ -98,7 +98,7 @@ def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain):
     asked = {"where": lambda name: name.str.endswith("1")}
     _, report = run_plan(chain, corpus, where={"name": asked["where"]}, **QUIET)
     assert report.engine == "pandas"
-    wheres: list[tuple[dict[str, Any], str]] = [({"sale_id": "7"}, "postgres"), ({"name": 7}, "postgres"),
+    wheres: list[tuple[dict[str, Any], str]] = [({"sale_id": "0.5"}, "postgres"),
               ({"amount": float("inf")}, "pandas"), ({"name": "a\x00b"}, "pandas")]  # fmt: skip
     for where, engine in wheres:
         frame, report = run_plan(chain, corpus, where=where, **QUIET)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sqlite3
+import uuid
 from contextlib import closing
 from decimal import Decimal
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
-from tagframe.errors import WayNotPossible
+from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
 
@@ -32,9 +34,10 @@ ROWS: dict[str, list[Any]] = {
     "at": [dt.datetime(2024, 1, 5), dt.datetime(2024, 1, 5, 12, 30), None, None, None, dt.datetime(2024, 1, 5)],
     "zoned": [dt.datetime(2024, 1, 5, 12, tzinfo=UTC), None, None, None, None, dt.datetime(2024, 1, 5, tzinfo=UTC)],
     "price": [Decimal("0.10"), Decimal("2.50"), None, None, Decimal("1.00"), Decimal("0.30")],
+    "one": [str(uuid.UUID(int=1)), str(uuid.UUID(int=2)), str(uuid.UUID(int=3)), None, None, None],
 }  # fmt: skip
 TYPES = {"id": "int PRIMARY KEY", "k": "int", "n": "int8", "x": "float8", "t": "text", "b": "bool", "day": "date",
-         "at": "timestamp", "zoned": "timestamptz", "price": "numeric(9, 2)"}  # fmt: skip
+         "at": "timestamp", "zoned": "timestamptz", "price": "numeric(9, 2)", "one": "uuid"}  # fmt: skip
 LABELS = pd.DataFrame({"k": [1, 2, 3], "label": ["one", "two", "three"]})
 ISTANBUL = dt.timezone(dt.timedelta(hours=3))
 CASES: list[tuple[dict[str, Any], list[int]]] = [
@@ -55,7 +58,8 @@ CASES: list[tuple[dict[str, Any], list[int]]] = [
     ({"n": 2**53}, []),
     ({"n": 0.5}, []),
     ({"n": float("inf")}, []),
-    ({"n": "1"}, []),
+    ({"n": "1"}, [2]),
+    ({"n": ["0", "7.0", "0.5"]}, [1, 4]),
     ({"x": 0.1}, [4]),
     ({"x": Decimal("0.1")}, [4]),
     ({"x": [1, -1.5]}, [2, 6]),
@@ -65,36 +69,69 @@ CASES: list[tuple[dict[str, Any], list[int]]] = [
     *(({"b": one}, [1, 4, 6]) for one in (True, 1, 1.0, np.True_)),
     ({"b": [False, None]}, [2, 3, 5]),
     ({"b": 2}, []),
-    ({"b": "True"}, []),
     # Texts, sign by sign.
     ({"t": "a"}, [1]),
     ({"t": np.str_("A")}, [2]),
-    ({"t": 1}, []),
-    ({"t": ["it's", 1, "1"]}, [3, 6]),
+    ({"t": ["it's", "1"]}, [3, 6]),
+    ({"one": uuid.UUID(int=2)}, [2]),
+    ({"one": [uuid.UUID(int=1), str(uuid.UUID(int=3))]}, [1, 3]),
     # Days, and their ISO texts.
     *(({"day": one}, [1, 6]) for one in (dt.date(2024, 1, 5), "2024-01-05")),
     ({"t": dt.date(2024, 1, 5)}, [5]),
     ({"at": dt.datetime(2024, 1, 5, 12, 30)}, [2]),
     ({"at": pd.Timestamp("2024-01-05 12:30")}, [2]),
     ({"at": np.datetime64("2024-01-05T12:30")}, [2]),
-    ({"at": dt.datetime(2024, 1, 5, 12, 30, tzinfo=UTC)}, []),
     # Moments with a zone, in whatever zone.
     ({"zoned": dt.datetime(2024, 1, 5, 12, tzinfo=UTC)}, [1]),
     ({"zoned": dt.datetime(2024, 1, 5, 15, tzinfo=ISTANBUL)}, [1]),
     ({"zoned": pd.Timestamp("2024-01-05 12:00", tz="UTC")}, [1]),
-    ({"zoned": dt.datetime(2024, 1, 5, 12)}, []),
+    # In order: missing ones are never within a bound.
+    ({"n": (">=", 2)}, [3, 4, 6]),
+    ({"n": (">", "1.5")}, [3, 4, 6]),
+    ({"n": ("between", 1, 7.5)}, [2, 3, 4]),
+    ({"n": ("==", 7)}, [4]),
+    ({"n": ("<", float("inf"))}, [1, 2, 3, 4, 6]),
+    ({"b": (">=", 1)}, [1, 4, 6]),
+    ({"x": ("<", 0.5)}, [4, 6]),
+    ({"x": (">", -1.5), "b": True}, [1, 4]),
+    ({"price": ("<=", Decimal("0.3"))}, [1, 6]),
+    ({"price": (">", 1)}, [2]),
+    ({"t": (">=", "a")}, [1, 6]),
+    ({"day": (">=", "2024-01-05")}, [1, 3, 6]),
+    ({"day": ("<", dt.date(2024, 1, 1))}, [5]),
+    ({"at": ("between", "2024-01-05T12:00", dt.datetime(2024, 2, 1))}, [2]),
+    ({"zoned": (">=", "2024-01-05T10:00+00:00")}, [1]),
+    ({"zoned": ("<", pd.Timestamp("2024-01-05 10:00", tz="UTC"))}, [6]),
     # Several columns, and functions, which see the rows that fit the rest.
     ({"b": True, "label": ["one", "three"]}, [1, 6]),
     ({"x": lambda column: column == column.max(), "n": [1, 2, 7]}, [2]),
 ]  # fmt: skip
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"n": "many"}, "column 'n', which holds integers, with 'many' of type str: give a number"),
+    ({"x": [0.5, (1, 2)]}, "column 'x', which holds numbers, with (1, 2)"),
+    ({"x": b"a"}, "column 'x', which holds numbers, with b'a' of type bytes"),
+    ({"x": (">", "many")}, "column 'x', which holds numbers, with 'many'"),
+    ({"t": 1}, "column 't', which holds texts, with 1 of type int: give a text"),
+    ({"t": ["a", Decimal(1)]}, "column 't', which holds texts"),
+    ({"one": 1}, "column 'one', which holds texts"),
+    ({"day": "soon"}, "column 'day', which holds dates, with 'soon'"),
+    ({"day": 20240105}, "column 'day', which holds dates"),
+    ({"day": (">", dt.datetime(2024, 1, 5, 12))}, "cannot order column 'day'"),
+    ({"at": dt.datetime(2024, 1, 5, 12, 30, tzinfo=UTC)}, "moments without a time zone"),
+    ({"zoned": dt.datetime(2024, 1, 5, 12)}, "give a moment with a time zone, such as"),
+    ({"zoned": (">=", "2024-06-01")}, "give a moment with a time zone, such as"),
+    ({"n": ("!=", 1)}, r"takes ('<', x)"),
+    ({"n": (">=", None)}, r"takes ('<', x)"),
+    ({"n": ("between", 1)}, r"takes ('<', x)"),
+]
 PLAIN_SQLITE = {"day", "at", "zoned", "price"}
 """What SQLite has no type for."""
 
 
 def typed_rows() -> pd.DataFrame:
     frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in ROWS.items()})
-    return frame.astype({"id": "int64", "k": "int64", "n": "Int64", "x": "float64", "b": "boolean", "t": "string",
-                         "at": "datetime64[us]", "zoned": "datetime64[us, UTC]"})  # fmt: skip
+    return frame.astype({"id": "int64", "k": "int64", "n": "Int64", "x": "float64", "b": "boolean", "one": "string",
+                         "t": "string", "at": "datetime64[us]", "zoned": "datetime64[us, UTC]"})  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +197,26 @@ def test_where_means_the_same_everywhere(corpora, source, by):
     assert not wrong
     if source != "frames" or by in (None, "memory"):
         assert ran > 30 or (source == "mixed" and by == "engine")
+
+
+@pytest.mark.pandas2
+@pytest.mark.parametrize("by", [None, "memory"])
+@pytest.mark.parametrize("source", ["frames", "duckdb", "sqlite", "postgres", "mixed"])
+def test_a_value_without_a_meaning_in_its_column_is_refused_everywhere(corpora, source, by):
+    for where, said in REFUSED:
+        if source != "sqlite" or not PLAIN_SQLITE & set(where):
+            with pytest.raises(InvalidArgument, match=re.escape(said)):
+                run_plan(planned(corpora[source]), corpora[source], where=where, columns=["id"], by=by)
+    if source != "sqlite":
+        with pytest.raises(InvalidArgument, match="compares values of types"):
+            run_plan(planned(corpora[source]), corpora[source], where="zoned >= '2024-06-01'", by=by)
+
+
+def test_a_bound_runs_in_the_server(corpora):
+    corpus, where = corpora["postgres"], {"zoned": (">=", "2024-01-05T10:00Z"), "n": ("between", 0, "5")}
+    frame, report = run_plan(planned(corpus), corpus, where=where, by="engine")
+    assert frame["id"].tolist() == [1]
+    assert "BETWEEN 0 AND 5" in report.sql
 
 
 @pytest.mark.slow

@@ -10,26 +10,34 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import threading
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from tagframe.config import current
 from tagframe.engines import passwords
-from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
+from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.stopping import stopped_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 SECONDS = 600.0
 """The time limit of our own statements; those of profiles have a lower one."""
 MOST_SPILLED = 16 * 1024
 """Megabytes that one of our own statements may write to files in the server; untrusted ones have a lower limit."""
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
+_GRACE = 5.0
+"""Seconds to wait for a server after its time limit for a statement."""
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
@@ -127,6 +135,13 @@ def _driver(name: str) -> Any:
         raise MissingExtra('PostgreSQL needs its drivers: pip install "tagframe[postgres]"') from error
 
 
+def lowered(setting: str, seconds: float, *, local: bool = False) -> str:
+    """A statement that lowers a time limit, which may be lower already: of the role, the database or the URL."""
+    now = f"(extract(epoch FROM current_setting('{setting}')::interval) * 1000)::int8"
+    least = f"least({max(1, int(seconds * 1000))}, nullif({now}, 0))"  # 0 is no limit
+    return f"SELECT set_config('{setting}', {least}::text, {str(local).lower()})"
+
+
 def settings(seconds: float) -> list[str]:
     """The first statements of a connection.
 
@@ -135,14 +150,14 @@ def settings(seconds: float) -> list[str]:
     """
     return [
         "SET default_transaction_read_only = on",
-        f"SET statement_timeout = {max(1, int(seconds * 1000))}",
-        f"SET lock_timeout = {_LOCK_SECONDS * 1000}",
         f"SET idle_in_transaction_session_timeout = {int(2 * SECONDS * 1000)}",
         # A name without a schema is looked for here alone: tables are sent with theirs, and no more than these need it.
         # Functions, operators and types that others made in a schema are not found, however well they fit the
         # arguments, as none of them is in pg_catalog; hashing and sorting go by a type's own operators, for which a
         # superuser made them. Only casts are found by their types, wherever they are: see _COLUMNS in pg_catalog.py.
         "SET search_path = pg_catalog",
+        lowered("statement_timeout", seconds),
+        lowered("lock_timeout", _LOCK_SECONDS),
         "SET client_encoding = 'UTF8'",
         "SET timezone = 'UTC'",
         "SET datestyle = 'ISO, YMD'",
@@ -171,12 +186,74 @@ def spilling(version: int, megabytes: int, *, local: bool = False) -> str:
     )
 
 
+def in_time(work: Callable[[], T], seconds: float | None, server: Server, left: Callable[[Future[T]], object]) -> T:
+    """What a wait on the server gives.
+
+    The drivers wait in C, for as long as the network says that the server is there. So they wait in a thread, which is
+    left behind if the server does not answer in time.
+
+    Args:
+        work: the wait.
+        seconds: the most that it may take; None for no limit.
+        server: which one, for the message.
+        left: gets the outcome of a wait that was left behind.
+
+    Raises:
+        ServerGone: there is no answer in time.
+    """
+    done: Future[T] = Future()
+    gave_up = threading.Event()
+
+    def wait() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+        if gave_up.is_set():
+            with suppress(Exception):
+                left(done)
+
+    threading.Thread(target=wait, name="tagframe postgres", daemon=True).start()
+    try:
+        return done.result(seconds)
+    except BaseException:
+        if done.done():
+            raise
+        gave_up.set()
+        if sys.exc_info()[0] is not FutureTimeoutError:
+            raise  # an interruption by the user
+    raise ServerGone(
+        f"{server.identity} did not answer within {seconds:g} seconds. Finished work is kept; the same call connects "
+        "again, and timeout= of tagframe.configure sets how long it waits"
+    )
+
+
+def time_limits(seconds: float) -> tuple[float, float]:
+    """The seconds after which the server stops a statement, and after which we do not wait for it any more."""
+    timeout = current().timeout
+    if timeout is None:
+        return seconds, seconds + _GRACE
+    return min(seconds, 0.9 * timeout), min(seconds + _GRACE, timeout)
+
+
 class Held(ABC):
     """One connection, used by one call."""
 
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
         self._check = ""
+        self._most = self._most_locked = 0
+        self._waits, self._is_busy = time_limits(_CONNECT_SECONDS)[1], False
+
+    def begin(self) -> None:
+        """Set a new connection up."""
+        version = self.in_time(lambda: self.version)
+        self.run("; ".join([*settings(SECONDS), spilling(version, MOST_SPILLED)]))
+        known = self.rows(
+            "SELECT name, setting::int8 FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout')"
+        )
+        most = {row["name"]: row["setting"] for row in known}
+        self._most, self._most_locked = most["statement_timeout"], most["lock_timeout"]
 
     @classmethod
     @abstractmethod
@@ -189,32 +266,55 @@ class Held(ABC):
         """The server's ``server_version_num``."""
 
     @abstractmethod
+    def _run(self, sql: str) -> None: ...
+
     def run(self, sql: str) -> None:
         """Statements without rows, of our own, in one round trip."""
+        self.in_time(lambda: self._run(sql))
+
+    def in_time(self, work: Callable[[], T]) -> T:
+        """What the driver gives; raises ServerGone if it does not in time."""
+
+        def busy() -> T:
+            try:
+                return work()
+            finally:
+                self._is_busy = False
+
+        self._is_busy = True
+        return in_time(busy, self._waits, self.server, lambda _: self.close())
 
     @abstractmethod
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         """The rows of a query of our own, which are few or small; ``what`` names it in messages.
 
         Raises:
+            ConnectionRefusedByServer: it does not accept the connection.
             ServerGone: it cannot be reached, or went away.
             UnreadableTable: it cannot answer.
         """
 
     def close(self) -> None:
-        """Close it, whatever its state."""
-        with suppress(Exception):
-            self.connection.close()
+        """Close it, whatever its state; later, if a wait on it was left behind."""
+        if not self._is_busy:
+            with suppress(Exception):
+                self.connection.close()
 
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
         """Set the time limit of later statements, and what the arguments ask for, in one round trip.
+
+        The server's own limit holds if it is lower.
 
         Args:
             seconds: the time limit.
             snapshot: whether all later statements see one state; a transaction is begun for that.
             check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
-        script = [f"SET statement_timeout = {max(1, int(seconds * 1000))}", *([SNAPSHOT] if snapshot else ())]
+        seconds, self._waits = time_limits(seconds)
+        most = min(max(1, int(seconds * 1000)), self._most)
+        # A lock is waited for less long: a table that is locked is told from one that takes too long.
+        locked = min(max(1, most // 2), self._most_locked)
+        script = [f"SET statement_timeout = {most}", f"SET lock_timeout = {locked}", *([SNAPSHOT] if snapshot else ())]
         if check:
             if check != self._check:
                 script += ["DEALLOCATE tagframe_check"] if self._check else []
@@ -244,12 +344,12 @@ class Looking(Held):
     def version(self) -> int:
         return int(self.connection.info.server_version)
 
-    def run(self, sql: str) -> None:
+    def _run(self, sql: str) -> None:
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         with self.errors(what):
-            found: list[dict[str, Any]] = self.connection.execute(sql).fetchall()
+            found: list[dict[str, Any]] = self.in_time(lambda: self.connection.execute(sql).fetchall())
             return found
 
 
@@ -265,7 +365,7 @@ class Reading(Held):
     def version(self) -> int:
         return int(self.connection.adbc_get_info()["vendor_version"])
 
-    def run(self, sql: str) -> None:
+    def _run(self, sql: str) -> None:
         with self.connection.cursor() as cursor:
             cursor.executescript(sql)
 
@@ -286,11 +386,16 @@ class Reading(Held):
             ServerGone: it cannot be reached, or went away.
             UnreadableTable: it cannot answer.
         """
-        with self.errors(what), self.connection.cursor() as cursor:
-            if few:
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
-            cursor.execute(sql)
-            return cursor.fetch_arrow_table()
+
+        def found() -> pa.Table:
+            with self.connection.cursor() as cursor:
+                if few:
+                    cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
+                cursor.execute(sql)
+                return cursor.fetch_arrow_table()
+
+        with self.errors(what):
+            return self.in_time(found)
 
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
@@ -304,14 +409,43 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
         found = re.search(r"SQLSTATE: (\w{5})", str(error))
         state = found[1] if found else ""
     said = server.without_options(without_cells(state, _words(error)))
-    if not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "53300"):
+    if state[:2] in ("28", "3D") or state == "57P04" or (not state and _is_refused(str(error))):
+        return ConnectionRefusedByServer(
+            f"{server.identity} does not accept the connection: {said}. The same call fails again: correct the URL or "
+            f"the rights of its user{_WITHOUT_PASSWORD if 'password' in said else ''}"
+        )
+    if not state or state[:2] == "08" or state in ("53300", "57P01", "57P02", "57P03", "57P05"):
         return ServerGone(
             f"{server.identity} cannot be reached, or the connection was lost: {said}. Finished work is kept; the same "
-            f"call connects again{_WITHOUT_PASSWORD if 'password' in said else ''}"
+            "call connects again"
         )
     about = f"{what} of {server.identity}" if what else server.identity
+    found_error = _of_state(state, about, said)
+    found_error.retryable = is_passing(state)
+    return found_error
+
+
+def is_passing(state: str) -> bool:
+    """Whether the same statement may succeed later: a conflict (class 40), no lock, or resources that were used up."""
+    return state[:2] == "40" or state in ("53000", "53100", "53200", "55006", "55P03", "58030")
+
+
+# libpq gives no SQLSTATE for a connection that is not made.
+_FOR_NOW = ("starting up", "shutting down", "recovery", "too many", "connection slots", "terminat", "reserved for")
+_UNMET = ("no password supplied", "does not support SSL", "certificate", "authentication method")
+
+
+def _is_refused(said: str) -> bool:
+    """Whether a server did not accept a connection, whatever the language of its messages, and will not later."""
+    by_server = re.search(r"failed: \w+:  ", said) is not None and not any(word in said for word in _FOR_NOW)
+    return by_server or any(word in said for word in _UNMET)
+
+
+def _of_state(state: str, about: str, said: str) -> UnreadableTable:
     if state == "57014":
         return TookTooLong(f"{about} was not read to the end: {said}")
+    if state == "55P03":
+        return UnreadableTable(f"{about} is locked by another session: {said}. Try again when that has ended")
     if state in ("42P01", "42703", "3F000"):
         return UnreadableTable(f"{about} has changed: {said}. Call tagframe.open_corpus again")
     return UnreadableTable(f"{about} cannot be read: {said}")
@@ -339,13 +473,22 @@ def stepping(server: Server, seconds: float) -> Iterator[Any]:
     Raises:
         ServerGone: there is none.
     """
+
+    def begun() -> Any:
+        made = _driver("psycopg").connect(server.conninfo, autocommit=True)
+        try:
+            made.execute("; ".join(settings(seconds)))
+            made.execute(SNAPSHOT)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
     try:
-        connection = _driver("psycopg").connect(server.conninfo, autocommit=True)
+        connection = in_time(begun, time_limits(seconds)[1], server, lambda late: late.result().close())
     except Exception as error:
         raise named(error, server) from None
     try:
-        connection.execute("; ".join(settings(seconds)))
-        connection.execute(SNAPSHOT)
         with stopped_by(connection.cancel_safe):
             yield connection
     finally:

@@ -81,6 +81,7 @@ class PostgresEngine(EngineDefaults):
     picks_rows = True
     is_asked = True
     joins: ClassVar[Joins] = "all"
+    default_schema: ClassVar[str | None] = "public"
     dialect: ClassVar[Dialect] = POSTGRES
 
     @property
@@ -281,10 +282,15 @@ class PostgresEngine(EngineDefaults):
             return list(table.columns)
         known = {column.name: column for column in table.columns}
         for name in names:
+            if not known:
+                raise UnreadableTable(
+                    f"{table.key!r} of {self.identity} has no column that its user may read any more: grant SELECT on "
+                    "it again, or call tagframe.open_corpus again, which leaves it out"
+                )
             if name not in known:
                 raise ColumnNotFound(
-                    f"{table.key!r} of {self.identity} has no column {name!r} any more: {did_you_mean(name, known)}; "
-                    "call tagframe.open_corpus again"
+                    f"{table.key!r} of {self.identity} has no column {name!r} any more, or its user may not read it: "
+                    f"{did_you_mean(name, known)}; call tagframe.open_corpus again"
                 )
         return [known[name] for name in names]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
 from tagframe.engines.schema_names import table_key
+from tagframe.errors import counted
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held
@@ -31,12 +32,15 @@ WITH RECURSIVE part(root, oid) AS (
     UNION ALL
     SELECT part.root, i.inhrelid FROM part JOIN pg_inherits i ON i.inhparent = part.oid
     JOIN pg_class c ON c.oid = part.root AND c.relkind = 'p'
+), locked AS (  -- asking for their size would wait for the lock
+    SELECT relation FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock'
 ), counted AS (
     SELECT part.root,
         sum(greatest(l.reltuples, 0)::float8) AS rows,
         bool_or(l.reltuples < 0 AND l.relkind IN ('r', 'm', 'f')) AS unknown,
         sum(l.relpages)::float8 AS pages,
-        sum(CASE WHEN l.relkind IN ('r', 'm') THEN pg_relation_size(l.oid) END)::float8 AS bytes,
+        sum(CASE WHEN l.relkind IN ('r', 'm') THEN CASE WHEN l.oid = ANY (ARRAY(SELECT relation FROM locked))
+            THEN l.relpages * 8192 ELSE pg_relation_size(l.oid) END END)::float8 AS bytes,
         string_agg(concat_ws(',', l.relfilenode, pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid),
             pg_stat_get_tuples_deleted(l.oid), extract(epoch FROM greatest(
                 pg_stat_get_last_analyze_time(l.oid), pg_stat_get_last_autoanalyze_time(l.oid)))), ';'
@@ -48,7 +52,8 @@ WITH RECURSIVE part(root, oid) AS (
 )
 SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
     counted.rows, coalesce(counted.unknown, false) AS unknown, counted.pages, coalesce(counted.bytes, 0) AS bytes,
-    concat_ws('|', counted.state, CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END) AS state,
+    concat_ws('|', counted.state, (  -- pg_get_viewdef(c.oid) would wait for locks
+        SELECT md5(r.ev_action::text) FROM pg_rewrite r WHERE r.ev_class = c.oid AND r.rulename = '_RETURN')) AS state,
     coalesce(counted.changes, 0) AS changes, coalesce(counted.analysed, false) AS analysed,
     coalesce(d.description, '') AS comment,
     has_table_privilege(c.oid, 'SELECT') AS readable
@@ -97,7 +102,9 @@ WHERE k.contype = 'f' AND k.conparentid = 0 AND NOT c.relispartition AND c.relna
 ORDER BY 1, k.oid"""
 
 _CLOSED = """
-SELECT n.nspname::text AS name, count(*)::int8 AS tables FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT n.nspname::text AS name, count(*)::int8 AS tables,
+    array_to_string((array_agg(c.relname::text ORDER BY c.relname))[1:5], ', ') AS called
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname IN ({schemas})
     AND NOT has_table_privilege(c.oid, 'SELECT') AND NOT has_any_column_privilege(c.oid, 'SELECT')
 GROUP BY 1 ORDER BY 1"""
@@ -269,7 +276,8 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
     return [
         *(f"schema {row['name']!r}: no right to use it" for row in wanted if not row["usable"]),
         *(
-            f"{row['tables']} table{'s' * (row['tables'] > 1)} of schema {row['name']!r}: no right to read"
+            f"{counted(row['tables'], 'table')} of schema {row['name']!r} "
+            f"({row['called']}{', …' * (row['tables'] > 5)}): no right to read"
             for row in tables
         ),
         *(

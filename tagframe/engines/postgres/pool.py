@@ -8,17 +8,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
-from tagframe.engines.postgres.connection import (
-    MOST_SPILLED,
-    SECONDS,
-    Held,
-    Looking,
-    Reading,
-    Server,
-    named,
-    settings,
-    spilling,
-)
+from tagframe.config import current
+from tagframe.engines.postgres.connection import SECONDS, Held, Looking, Reading, Server, in_time, named
 
 _WAITING = 4
 """Free connections of a kind that are kept."""
@@ -109,8 +100,8 @@ def _taken(free: list[Held], kind: type[H], server: Server, seconds: float, snap
                 return known
     fresh = None
     try:
-        fresh = kind.made(server)
-        fresh.run("; ".join([*settings(SECONDS), spilling(fresh.version, MOST_SPILLED)]))
+        fresh = in_time(lambda: kind.made(server), current().timeout, server, lambda late: late.result().close())
+        fresh.begin()
         fresh.limit(seconds, snapshot=snapshot, check=check)
     except Exception as error:
         if fresh is not None:

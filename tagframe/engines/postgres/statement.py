@@ -28,17 +28,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from sqlglot import exp
 
+from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
-from tagframe.engines.postgres.connection import Server, named, spilling, stepping, without_cells
+from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
 from tagframe.engines.relations import relation
 from tagframe.engines.sqlite.statement import unique_names
-from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,6 +118,8 @@ def run_statement(
     statement: UntrustedStatement, *, server: Server, tables: Readables, schemas: Collection[str]
 ) -> pd.DataFrame:
     """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
+    if (timeout := current().timeout) is not None and timeout < statement.limits.seconds:
+        statement = replace(statement, limits=replace(statement.limits, seconds=timeout))
     shown, limits = statement.shown, statement.limits
     deadline = time.monotonic() + statement.seconds_left
     words = plain_words(statement.sql, {name.lower() for name in schemas})
@@ -229,8 +232,7 @@ def _rows(
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
         cursor.execute(_measured(text, most_bytes), values or None)
-        left = max(1, int((deadline - time.monotonic()) * 1000))
-        connection.execute(f"SET LOCAL statement_timeout = {left}")
+        connection.execute(lowered("statement_timeout", deadline - time.monotonic(), local=True))
         rows = _fetched(connection, statement, most_bytes)
         described = cursor.description or ()
     finally:
@@ -464,13 +466,16 @@ def _named_errors(
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
         if any(table.kind == "v" for table, _ in tables.values()):
             reason = without_cells(state, reason)
-        found = named(error, server)
+        found: Any = named(error, server)
         if expired.is_set():
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-        if isinstance(found, ServerGone):
+        if isinstance(found, ConnectionRefusedByServer | ServerGone):
             raise found from None
         if state == "57014":
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
+            raise SQLFailed(
+                f"the SQL was stopped after {limits.seconds:g} seconds, by the server, or earlier by a limit of its "
+                f"own: {shown}"
+            ) from error
         if _TOO_WIDE in reason:
             raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
         if TOO_LARGE in reason:
@@ -483,4 +488,6 @@ def _named_errors(
             name = reason.partition('"')[2].partition('"')[0]
             reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
-        raise SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}") from error
+        failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}")
+        failed.retryable = found.retryable
+        raise failed from error

@@ -10,13 +10,14 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, said
+from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, is_read, said
 from tagframe.engines.dtypes import EXACT, typed_frame
 from tagframe.engines.pushdown import Pushdown, Statement
 from tagframe.errors import UnreadableTable
@@ -80,9 +81,14 @@ class SQLitePushdown(Pushdown):
     def says(self, table: str, test: CellTest) -> bool:
         """It can express equality with numbers, texts and days; an order only if all cells are of one kind."""
         if not test.is_plain:
+            first = self._first(table, f"typeof(t.{quoted(test.column[1])})", f"t.{quoted(test.column[1])} IS NOT NULL")
+            kind: Kind = "text" if first == "text" else "real"
+            # Memory decides what has no meaning among such cells, and orders them: the others may be of another type.
+            if test.bound or not all(is_read(value, kind) for value in test.values):
+                return False
             return (
                 all(isinstance(value, _TESTED) for value in test.values)
-                and all(can_be_said(test, kind) for kind in ("real", "text"))
+                and all(can_be_said(_read_as(test, kind), kind) for kind in _HOLDING)
                 and all(abs(value) < EXACT for value in test.values if isinstance(value, int | float))
             )
         name = f"t.{quoted(test.column[1])}"
@@ -98,7 +104,7 @@ class SQLitePushdown(Pushdown):
         null = column.is_(exp.null())
         parts: list[exp.Expr] = [null] if test.null else []
         for kind, types in _HOLDING.items():
-            one = CellTest(test.column, test.values, False, test.bound, test.is_plain)
+            one = replace(test if test.is_plain else _read_as(test, kind), null=False)
             if test.bound and (kind == "text") != isinstance(test.values[0], str):
                 continue
             holds = exp.In(this=exp.func("typeof", column), expressions=[exp.Literal.string(name) for name in types])
@@ -213,3 +219,8 @@ def _named_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise UnreadableTable(f"SQLite cannot answer: {error}") from error
+
+
+def _read_as(test: CellTest, kind: Kind) -> CellTest:
+    """The test of cells of one kind, among which the other values have no meaning."""
+    return replace(test, values=tuple(value for value in test.values if is_read(value, kind)))
