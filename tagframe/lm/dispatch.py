@@ -24,7 +24,7 @@ from tagframe.errors import (
     RunStopped,
     ServerFailed,
 )
-from tagframe.lm.attempts import HOPELESS, Attempts, Meter, Route
+from tagframe.lm.attempts import HOPELESS, SERVER_IS_DOWN, Attempts, Meter, Route
 from tagframe.lm.call import Job, stored_completion
 from tagframe.lm.claims import BEAT, Claim
 from tagframe.lm.flights import Landed, flights, rules
@@ -271,6 +271,8 @@ class Run:
         self._log(asked, "failed", error)
         if isinstance(error, LMRequestFailed) and error.stops_run:
             self.attempts.stop(error)
+        if isinstance(error, SERVER_IS_DOWN) and not self.attempts.replied:
+            self._route.state.row_failed(error)
         if isinstance(error, SERVER_IS_ILL):
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= HOPELESS:
