@@ -1,8 +1,13 @@
 """Settings: which model, which corpus, how many requests at once.
 
 The value of a setting comes from the first of these places that has one: the keyword of a call, the nearest ``with
-tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``,
-``TAGFRAME_STORE``), and the defaults of :class:`Settings`.
+tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_BUDGET`` and so on: the
+name in capitals), ``[tool.tagframe]`` in the ``pyproject.toml`` of the working folder or of the nearest one above it,
+and the defaults of :class:`Settings`. ``tagframe config`` prints the values and their places.
+
+In the environment, a text is as it is, and other values are written as in TOML: ``8``, ``true``, ``{syn = "x"}``;
+``none`` is None. A corpus has no text, and a key is read from no file that others may see. A file of the name
+``tagframe.toml`` has facts about data and no settings: who gives away data must not say where it is sent.
 
 A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
 ``lm=None`` no model. A setting that is not given is left to the next place.
@@ -11,8 +16,10 @@ A value means the same in all of them. None is a value: ``store=None`` is no sto
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -135,7 +142,7 @@ STEPS = ("syn", "gen", "retrieve")
 NAMES = tuple(f.name for f in dataclasses.fields(Settings))
 """The names of all settings."""
 
-_ENVIRONMENT = {"lm": "TAGFRAME_LM", "api_base": "TAGFRAME_API_BASE", "store": "TAGFRAME_STORE"}
+_FILE = "pyproject.toml"
 _process: dict[str, Any] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
@@ -254,8 +261,10 @@ def configure(**changes: Unpack[AnySettings]) -> None:
 
 
 def forget() -> None:
-    """Forget what :func:`configure` has set, as in a new process."""
+    """Forget what :func:`configure` has set and what was read, as in a new process."""
     _process.clear()
+    _from_text.cache_clear()
+    _from_file.cache_clear()
 
 
 @contextmanager
@@ -312,13 +321,85 @@ def current(**overrides: Any) -> Settings:
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in force, overridden by these."""
-    values: dict[str, Any] = {
-        name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
-    }
-    for layer in (_process, _scope.get({}), given):
+    values: dict[str, Any] = {}
+    for _, layer in (*_outside(), ("", _process), ("", _scope.get({})), ("", given)):
         values = _above(values, layer)
     _refuse_connection(given, values.get("lm"))
     return values
+
+
+def origins() -> dict[str, str]:
+    """Where the value of each setting comes from, by its name.
+
+    Raises:
+        InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
+    """
+    found = dict.fromkeys(NAMES, "default")
+    for place, layer in (*_outside(), ("configure", _process), ("context", _scope.get({}))):
+        found |= dict.fromkeys(_above({}, layer), place)
+    return found
+
+
+def _outside() -> list[tuple[str, Mapping[str, Any]]]:
+    """The settings that are not made in the program, with their places."""
+    try:
+        found = [_from_file(os.getcwd())]
+    except FileNotFoundError:  # the working folder was removed
+        found = []
+    for name in _OF_TEXT:
+        variable = f"TAGFRAME_{name.upper()}"
+        if text := os.environ.get(variable):
+            found.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
+    return found
+
+
+_OF_TEXT = tuple(name for name in NAMES if name != "corpus")
+_IN_FILE = tuple(name for name in _OF_TEXT if name != "api_key")
+
+
+@functools.cache
+def _from_text(variable: str, name: str, text: str) -> Any:
+    """A value of the environment; a budget is one account for the process."""
+    value: Any = None if text.lower() == "none" else text
+    if value is not None and not _VALUES[name][0](text):
+        try:
+            value = tomllib.loads(f"value = {text if text.startswith('{') else text.lower()}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+    return _said_by(variable, {name: value})[name]
+
+
+@functools.cache
+def _from_file(folder: str) -> tuple[str, Mapping[str, Any]]:
+    """The settings for a working folder and their file; none if there is no file, or it has none."""
+    path = next(
+        (parent / _FILE for parent in (Path(folder), *Path(folder).parents) if (parent / _FILE).is_file()), None
+    )
+    if path is None:
+        return "", {}
+    try:
+        given = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("tagframe", {})
+    except (OSError, ValueError, AttributeError):
+        return "", {}  # other programs say what is wrong with it
+    place = f"{path}, [tool.tagframe]"
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{place} must be a table of settings; got {given!r}")
+    for name in given:
+        if name in NAMES and name not in _IN_FILE:
+            raise InvalidArgument(f"{place}: {name} is not read from a file; use tagframe.configure({name}=…)")
+    return place, _said_by(place, given)
+
+
+def _said_by(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a place, checked.
+
+    Raises:
+        InvalidArgument: the message names the place.
+    """
+    try:
+        return checked(given)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{place}: {error}") from None
 
 
 def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
