@@ -76,6 +76,9 @@ class Settings:
             table.
         max_tokens: the most tokens of an answer that is a text, as of ``sem_map`` and ``sem_agg``; None for each
             operator's own limit. If it is more than the limit of other answers, it is theirs, too.
+        max_failed: the rows of a call of an operator that may fail: a share (0.05) or a number (100). If more fail, the call
+            stops early and raises, whatever ``on_error`` says, with the finished part. Over batches, a share is one of
+            each batch and a number one of all of them. None for no limit.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
             step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
             ``lm`` and no ``lm_for`` sets that model for all steps.
@@ -94,6 +97,7 @@ class Settings:
     tpm: float | None = None
     context_window: int | None = None
     max_tokens: int | None = None
+    max_failed: float | None = None
     lm_for: Mapping[str, str | LM] | None = None
     progress: bool | None = None
 
@@ -112,6 +116,7 @@ class ModelSettings(TypedDict, total=False):
     tpm: float | None
     context_window: int | None
     max_tokens: int | None
+    max_failed: float | None
     progress: bool | None
 
 
@@ -163,6 +168,19 @@ def _is_rate(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
 
 
+def _is_share_or_count(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return int(value) >= 0 if isinstance(value, Integral) else 0 <= float(value) <= 1
+
+
+def too_many(failed: int, of: int, most: float | None) -> bool:
+    """Whether more have failed than ``max_failed`` allows."""
+    if most is None:
+        return False
+    return failed > (most if isinstance(most, Integral) else most * of)
+
+
 def _is_budget(value: Any) -> bool:
     if isinstance(value, Real):
         return not isinstance(value, bool) and float(value) >= 0
@@ -208,6 +226,10 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "max_tokens": (
         _is_count,
         "max_tokens must be a number of tokens, at least 1, or None for each operator's own limit",
+    ),
+    "max_failed": (
+        _is_share_or_count,
+        "max_failed must be a share of the rows from 0.0 to 1.0, a whole number of rows, or None for no limit",
     ),
     "lm_for": (
         _are_models,

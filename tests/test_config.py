@@ -104,6 +104,7 @@ BAD = {
     "rpm": [0, -5, "fast", float("inf")],
     "tpm": [0, True],
     "context_window": [0, 2.5],
+    "max_failed": [-1, 1.5, True, "5 %"],
     "lm_for": ["openai/x", {"sin": "openai/x"}, {"syn": ""}, {"syn": 3}, {3: "openai/x"}],
     "progress": ["yes"],
 }
@@ -185,6 +186,7 @@ OUTSIDE = {
     "tpm": ("1e5", 1e5),
     "context_window": ("8192", 8192),
     "max_tokens": ("512", 512),
+    "max_failed": ("0.05", 0.05),
     "lm_for": ('{syn = "openai/Strong"}', {"syn": "openai/Strong"}),
     "progress": ("False", False),
 }

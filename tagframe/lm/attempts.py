@@ -464,7 +464,7 @@ def _refuses_logprobs(error: LMRequestFailed) -> bool:
 
 
 def _not_sent(cause: LMError) -> LMError:
-    if isinstance(cause, BudgetExceeded):
+    if isinstance(cause, BudgetExceeded | RunStopped):
         return cause
     stopped = RunStopped(f"not sent, because every request would fail in the same way: {cause}")
     stopped.__cause__ = cause

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
     AnswerRejected,
@@ -23,6 +24,7 @@ from tagframe.errors import (
     ResponseTooLong,
     RunStopped,
     ServerFailed,
+    counted,
 )
 from tagframe.lm.attempts import HOPELESS, SERVER_IS_DOWN, Attempts, Meter, Route
 from tagframe.lm.call import Job, stored_completion
@@ -84,6 +86,7 @@ class Run:
         concurrency: the most jobs at once.
         opened: when the call was opened, by :data:`~tagframe.lm.flights.flights`.
         ended: called on the loop with jobs as soon as they have their completion.
+        max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
 
     Attributes:
         attempts: the requests.
@@ -91,8 +94,15 @@ class Run:
     """
 
     def __init__(
-        self, route: Route, concurrency: int, opened: int, ended: Callable[[Sequence[Job[Any]]], None]
+        self,
+        route: Route,
+        concurrency: int,
+        opened: int,
+        ended: Callable[[Sequence[Job[Any]]], None],
+        max_failed: float | None = None,
     ) -> None:
+        self._max_failed = max_failed
+        self._asked = self._failed = 0
         self.attempts = Attempts(route)
         self.done = 0
         self._route = route
@@ -133,6 +143,7 @@ class Run:
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
         self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
+        self._asked += len(jobs)
         self._wake()
         try:
             with self._route.state.gate.serving(self._concurrency):
@@ -269,6 +280,10 @@ class Run:
 
     def _fail(self, asked: _Asked, error: LMError) -> None:
         self._log(asked, "failed", error)
+        self._failed += 1
+        if too_many(self._failed, max(self._asked, LAST), self._max_failed) and not self.attempts.stopped:
+            said = f"{self._failed:,} of {counted(self._asked, 'prompt')} failed; max_failed={self._max_failed:g}"
+            self.attempts.stop(RunStopped(f"not sent, because {said}; the last failure was {error}"))
         if isinstance(error, LMRequestFailed) and error.stops_run:
             self.attempts.stop(error)
         if isinstance(error, SERVER_IS_DOWN) and not self.attempts.replied:

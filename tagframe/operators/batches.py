@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.errors import InvalidArgument
 from tagframe.lm import LM, get_lm
 from tagframe.operators.groups import group_keys
@@ -198,11 +199,13 @@ def _each(
     folder: ParquetFolder | None = None,
 ) -> Iterator[pd.DataFrame]:
     """The result of each batch; with a folder, it is written there, and asked for only if it is not there."""
+    failed = 0
     with _remembering(lm) as settings:
         for frame in frames:
             if folder is not None and folder.has(frame):
                 continue
-            found = function(frame, **given, **settings)
+            found = function(frame, **given, **_left(settings, failed))
+            failed += (results.recall(found, "summary") or {}).get("failed", 0)
             if folder is not None:
                 folder.add(found, frame)
             yield found
@@ -215,14 +218,23 @@ async def _aeach(
     lm: Any,
     folder: ParquetFolder | None = None,
 ) -> AsyncGenerator[pd.DataFrame]:
+    failed = 0
     with _remembering(lm) as settings:
         async for frame in _read(frames):
             if folder is not None and await asyncio.to_thread(folder.has, frame):
                 continue
-            found = await function(frame, **given, **settings)
+            found = await function(frame, **given, **_left(settings, failed))
+            failed += (results.recall(found, "summary") or {}).get("failed", 0)
             if folder is not None:
                 await asyncio.to_thread(folder.add, found, frame)
             yield found
+
+
+def _left(settings: Mapping[str, Any], failed: int) -> Mapping[str, Any]:
+    """The settings of the next batch: a number of rows that may fail is one of all batches."""
+    lm = settings.get("lm")
+    most = lm.settings().max_failed if isinstance(lm, LM) else None
+    return {"lm": lm.using(max_failed=max(0, most - failed))} if failed and isinstance(most, int) else settings
 
 
 async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:

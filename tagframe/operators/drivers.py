@@ -12,8 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from tagframe.config import current
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, TagframeError, counted, warn
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
+from tagframe.operators.run_summary import summarised
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
 
@@ -54,13 +56,25 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt
         except Exception as error:
-            _keep_finished(error, whole, waiting, stream)
+            _keep_finished(error, whole, waiting, stream, description)
             raise
-    return ended[0]
+        return _summarised(ended[0], stream, lm, description)
 
 
-def _keep_finished(error: Exception, whole: Step[Any], waiting: dict[Batch[Any], set[int]], stream: Stream) -> None:
+def _summarised(found: T, stream: Stream, lm: LM, description: str) -> T:
+    """The result with its summary; a quote has no name, and no summary."""
+    if not description:
+        return found
+    most = getattr(lm, "settings", current)().max_failed
+    return summarised(found, description, stream.usage(), most)  # type: ignore[no-any-return]
+
+
+def _keep_finished(
+    error: Exception, whole: Step[Any], waiting: dict[Batch[Any], set[int]], stream: Stream, description: str
+) -> None:
     """Put the finished part on an error that is none of ours as ``.frame``: a fault must not take it with it."""
+    if isinstance(error, RowsFailed) and description:
+        summarised(error.frame, description, stream.usage(), None)
     if not isinstance(error, TagframeError):
         with contextlib.suppress(Exception):
             error.frame = _finished_part(whole, waiting, stream.arrived())  # type: ignore[attr-defined]
@@ -103,9 +117,9 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
                     for batch, completions in arrived.items():
                         waiting[batch] -= completions.keys()
             except Exception as error:
-                _keep_finished(error, whole, waiting, stream)
+                _keep_finished(error, whole, waiting, stream, description)
                 raise
-    return ended[0]  # type: ignore[no-any-return]
+            return _summarised(ended[0], stream, lm, description)
 
 
 def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:

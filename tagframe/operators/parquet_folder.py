@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.errors import InvalidArgument
+from tagframe.operators.run_summary import SUMMARY, together, write_summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 IfExists: TypeAlias = Literal["error", "replace", "resume"]
-_CALL, _ROWS = b"tagframe.call", b"tagframe.rows"
-"""What a file says of itself, in its metadata: which call made it, and from which rows."""
+_CALL, _ROWS, _SUMMARY = b"tagframe.call", b"tagframe.rows", b"tagframe.summary"
+"""What a file says of itself, in its metadata: which call made it, from which rows, and the summary of that."""
 
 
 class ParquetFolder:
@@ -54,6 +57,7 @@ class ParquetFolder:
         self._work = self.path.with_name(f".{self.path.name}.tagframe")
         self._refuse()
         self._schemas: list[pa.Schema] = []
+        self._summaries: list[dict[str, Any]] = []
 
     def _refuse(self) -> None:
         if not self.path.exists():
@@ -62,7 +66,8 @@ class ParquetFolder:
             raise InvalidArgument(
                 f"{self.path} exists already: remove it, give another to=, or if_exists='replace' or 'resume'"
             )
-        calls = {_said(file).get(_CALL) for file in self.path.iterdir()} if self.path.is_dir() else {None}
+        files = [file for file in self.path.iterdir() if file.name != SUMMARY] if self.path.is_dir() else [self.path]
+        calls = {_said(file).get(_CALL) for file in files}
         if None in calls:
             raise InvalidArgument(f"{self.path} was not written by to=, so it is not replaced: give another to=")
         if self._if_exists == "resume" and calls - {self._call.encode()}:
@@ -104,8 +109,11 @@ class ParquetFolder:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         part = self._part(len(self._schemas))
-        if _said(part) != self._says(rows):
+        said = _said(part)
+        summary = json.loads(said.pop(_SUMMARY, b"{}"))
+        if said != self._says(rows):
             return False
+        self._summaries.append(summary)
         self._schemas.append(pq.read_schema(part).remove_metadata())
         return True
 
@@ -117,7 +125,9 @@ class ParquetFolder:
         try:
             table = _as_arrow(frame)
             self._schemas.append(table.schema)
-            pq.write_table(table.replace_schema_metadata(self._says(rows)), self._part(len(self._schemas) - 1))
+            self._summaries.append(results.recall(frame, "summary") or {})
+            says = {**self._says(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
+            pq.write_table(table.replace_schema_metadata(says), self._part(len(self._schemas) - 1))
         except pa.ArrowException as error:
             raise _not_one_table(error) from error
 
@@ -141,6 +151,8 @@ class ParquetFolder:
         for part in self._work.glob("part-*"):  # of a longer run before
             if int(part.stem.removeprefix("part-")) >= len(self._schemas):
                 part.unlink()
+        if whole_summary := together(self._summaries):
+            write_summary(self._work, whole_summary)
         os.chmod(self._work, 0o777 & ~_umask())
         replaced = self.path.with_name(f"{self._work.name}-replaced")
         if self.path.exists():
@@ -190,7 +202,7 @@ def _said(part: Path) -> dict[bytes, bytes]:
         metadata = pq.read_schema(part).metadata or {}
     except (OSError, pa.ArrowException):
         return {}
-    return {name: metadata[name] for name in (_CALL, _ROWS) if name in metadata}
+    return {name: metadata[name] for name in (_CALL, _ROWS, _SUMMARY) if name in metadata}
 
 
 def _not_one_table(error: Any) -> InvalidArgument:
