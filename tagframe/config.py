@@ -76,9 +76,9 @@ class Settings:
             table.
         max_tokens: the most tokens of an answer that is a text, as of ``sem_map`` and ``sem_agg``; None for each
             operator's own limit. If it is more than the limit of other answers, it is theirs, too.
-        max_failed: the rows of a call of an operator that may fail: a share (0.05) or a number (100). If more fail, the call
-            stops early and raises, whatever ``on_error`` says, with the finished part. Over batches, a share is one of
-            each batch and a number one of all of them. None for no limit.
+        max_failed: the rows of a call of an operator that may fail: a share (0.05) or a number (100). If more fail, the
+            call stops early and raises, whatever ``on_error`` says, with the finished part. Over batches, a share is of
+            each batch and a number of all of them. None for no limit.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
             step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
             ``lm`` and no ``lm_for`` sets that model for all steps.

@@ -44,10 +44,12 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
+from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
 
 
+@runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
     source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
     *,

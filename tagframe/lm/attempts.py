@@ -8,6 +8,7 @@ import json
 import re
 import time
 from dataclasses import dataclass, replace
+from logging import DEBUG
 from typing import TYPE_CHECKING
 
 from tagframe.errors import (
@@ -28,6 +29,7 @@ from tagframe.lm.store import ResponseStore
 from tagframe.lm.structure import FIELDS, Way
 from tagframe.lm.transport import Reply, Transport
 from tagframe.lm.usage import Usage
+from tagframe.logs import note
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
@@ -370,7 +372,11 @@ class Attempts:
                 raise
             finally:
                 route.state.leave(sending, told, route.lm, expected)
-                meter.seconds += time.monotonic() - sending.at
+                seconds = time.monotonic() - sending.at
+                meter.seconds += seconds
+                said = told.status if isinstance(told, LMRequestFailed) else 200 if told else None
+                failed_by = type(told).__name__ if isinstance(told, LMRequestFailed) else None
+                note("lm", DEBUG, "request", model=route.lm.model, status=said, error=failed_by, seconds=seconds)
         finally:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING, window)

@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
+from tagframe import logs
 from tagframe.config import current
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, TagframeError, counted, warn
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
@@ -39,7 +41,7 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
     _say_once_that_a_loop_waits(description)
     whole = together([step])  # which also resumes a step that waits for nothing
     waiting: dict[Batch[Any], set[int]] = {}
-    with contextlib.closing(whole), lm.stream(description) as stream:
+    with contextlib.closing(whole), _logged(lm, description) as told, lm.stream(description) as stream:
         arrived: Arrived | None = None
         try:
             while not (ended := _resume(whole, stream, arrived, waiting)):
@@ -56,25 +58,35 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt
         except Exception as error:
-            _keep_finished(error, whole, waiting, stream, description)
+            _keep_finished(error, whole, waiting, stream, description, told)
             raise
-        return _summarised(ended[0], stream, lm, description)
+        return _summarised(ended[0], stream, lm, description, told)
 
 
-def _summarised(found: T, stream: Stream, lm: LM, description: str) -> T:
-    """The result with its summary; a quote has no name, and no summary."""
+def _logged(lm: LM, description: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    """Logs a run, if it has a name: a quote has none."""
+    return logs.run("operators", description, model=getattr(lm, "model", None)) if description else nullcontext({})
+
+
+def _summarised(found: T, stream: Stream, lm: LM, description: str, told: dict[str, Any]) -> T:
+    """The result with its summary, which is logged; a quote has no name, and no summary."""
     if not description:
         return found
     most = getattr(lm, "settings", current)().max_failed
-    return summarised(found, description, stream.usage(), most)  # type: ignore[no-any-return]
+    return summarised(found, description, stream.usage(), most, told)  # type: ignore[no-any-return]
 
 
 def _keep_finished(
-    error: Exception, whole: Step[Any], waiting: dict[Batch[Any], set[int]], stream: Stream, description: str
+    error: Exception,
+    whole: Step[Any],
+    waiting: dict[Batch[Any], set[int]],
+    stream: Stream,
+    description: str,
+    told: dict[str, Any],
 ) -> None:
     """Put the finished part on an error that is none of ours as ``.frame``: a fault must not take it with it."""
     if isinstance(error, RowsFailed) and description:
-        summarised(error.frame, description, stream.usage(), None)
+        summarised(error.frame, description, stream.usage(), None, told)
     if not isinstance(error, TagframeError):
         with contextlib.suppress(Exception):
             error.frame = _finished_part(whole, waiting, stream.arrived())  # type: ignore[attr-defined]
@@ -107,7 +119,7 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
     The step itself runs in worker threads, never in two at a time.
     """
     whole, stopping = together([step]), Stopping()
-    with contextlib.closing(whole), stopping.here():
+    with contextlib.closing(whole), _logged(lm, description) as told, stopping.here():
         async with await asyncio.to_thread(lm.stream, description) as stream:
             arrived: Arrived | None = None
             waiting: dict[Batch[Any], set[int]] = {}
@@ -117,9 +129,9 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
                     for batch, completions in arrived.items():
                         waiting[batch] -= completions.keys()
             except Exception as error:
-                _keep_finished(error, whole, waiting, stream, description)
+                _keep_finished(error, whole, waiting, stream, description, told)
                 raise
-            return _summarised(ended[0], stream, lm, description)
+            return _summarised(ended[0], stream, lm, description, told)
 
 
 def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:

@@ -21,12 +21,15 @@ SUMMARY = ".summary.json"
 """The name of the file beside Parquet files; readers of such folders leave out hidden files."""
 
 
-def summarised(found: Any, operator: str, usage: Usage, max_failed: float | None) -> Any:
+def summarised(found: Any, operator: str, usage: Usage, max_failed: float | None, told: dict[str, Any]) -> Any:
     """The result of a run; if it is one of an operator, with its summary.
+
+    What may be logged is put into ``told``: all but the text of an error, which may quote an answer.
 
     Raises:
         RowsFailed: more rows have failed than may; the result is on it.
     """
+    told.update(calls=usage.sent, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars)
     outcomes = results.recall(found, "outcomes") if isinstance(found, pd.DataFrame) else None
     if outcomes is None:
         return found
@@ -44,6 +47,8 @@ def summarised(found: Any, operator: str, usage: Usage, max_failed: float | None
         "first_error": None if errors.empty else errors.iloc[0],
     }
     results.remember(found, summary=summary)
+    reason = None if errors.empty else errors.iloc[0].partition(":")[0]
+    told.update({name: value for name, value in summary.items() if name != "first_error"}, reason=reason)
     failed = summary["failed"]
     if too_many(failed, len(outcomes), max_failed):
         raise RowsFailed(

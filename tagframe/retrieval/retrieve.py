@@ -20,6 +20,7 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.logs import runs
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.column_problem import JarWeights
@@ -233,6 +234,7 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
     return sum(embedded, quote)
 
 
+@runs("retrieval", "retrieve_tables", lambda found: {"tables": len(found.tables)})
 def _retrieved(
     corpus: Corpus,
     question: str,

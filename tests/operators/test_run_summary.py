@@ -68,7 +68,9 @@ def test_as_many_as_may_fail_are_kept(live: Server, most: float):
 def test_a_number_is_one_of_all_batches(live: Server, tmp_path: Path):
     parts = [rows(20, start) for start in (0, 20, 40)]
     with pytest.warns(FailedRowsWarning), pytest.raises(RowsFailed, match="max_failed=1 allows"):
-        tf.sem_filter(iter(parts), "{n} is even", on_error="drop", max_failed=5, to=tmp_path / "out", if_exists="resume")
+        tf.sem_filter(
+            iter(parts), "{n} is even", on_error="drop", max_failed=5, to=tmp_path / "out", if_exists="resume"
+        )
     with pytest.warns(FailedRowsWarning):
         to = tf.sem_filter(iter(parts), "{n} is even", on_error="drop", to=tmp_path / "out")
     summary = json.loads((to / ".summary.json").read_text())

@@ -212,7 +212,9 @@ def _finished(
             [error for _, error in (*failures, *lost_right)],
         )
     if failures:
-        warn(f"sem_join: {failed_rows(len(outcomes), [error for _, error in failures], 'left rows')}", FailedRowsWarning)
+        warn(
+            f"sem_join: {failed_rows(len(outcomes), [error for _, error in failures], 'left rows')}", FailedRowsWarning
+        )
     return joined
 
 
