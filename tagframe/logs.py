@@ -36,7 +36,7 @@ def note_statement(room: str, sql: str, dialect: str) -> None:
 
     try:
         tokens = [(token.token_type.name, token.text) for token in sqlglot.tokenize(sql, read=dialect)]
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, ValueError):  # of no dialect that it knows
         tokens = []
     shown = ("?" if kind.endswith(("STRING", "NUMBER")) else text for kind, text in tokens)
     note(room, logging.DEBUG, "statement", sql=" ".join(shown))
@@ -63,7 +63,9 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
     note(room, level, f"{what} ended", **{**fields, "seconds": time.monotonic() - began, **told})
 
 
-def runs(room: str, what: str, counts: Callable[[T], Mapping[str, Any]]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def runs(
+    room: str, what: str, counts: Callable[[Any], Mapping[str, Any]]
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Log the start and the end of every call of a function, with the counts of its result."""
 
     def logged(function: Callable[P, T]) -> Callable[P, T]:

@@ -202,7 +202,7 @@ class Reader:
                 if id not in self._copies:
                     self._copies[id] = self._copy(id, profile)
                 others[name] = self._copies[id]
-        note_statement("answer", checked, engine.dialect)
+        note_statement("answer", checked, engine.dialect.name)
         return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:

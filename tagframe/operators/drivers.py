@@ -131,7 +131,7 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
             except Exception as error:
                 _keep_finished(error, whole, waiting, stream, description, told)
                 raise
-            return _summarised(ended[0], stream, lm, description, told)
+            return _summarised(ended[0], stream, lm, description, told)  # type: ignore[no-any-return]
 
 
 def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:

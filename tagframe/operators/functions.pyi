@@ -64,8 +64,8 @@ def sem_agg(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -136,8 +136,8 @@ async def asem_agg(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -194,8 +194,8 @@ def sem_dedup(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -253,8 +253,8 @@ async def asem_dedup(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -316,8 +316,8 @@ def sem_map(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -385,8 +385,8 @@ async def asem_map(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -441,8 +441,8 @@ def sem_score(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -493,8 +493,8 @@ async def asem_score(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -550,8 +550,8 @@ def sem_extract(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -615,8 +615,8 @@ async def asem_extract(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -697,8 +697,8 @@ def sem_filter(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -783,8 +783,8 @@ async def asem_filter(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -861,8 +861,8 @@ def sem_join(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -943,8 +943,8 @@ async def asem_join(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -1009,8 +1009,8 @@ def sem_topk(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1072,8 +1072,8 @@ async def asem_topk(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1127,8 +1127,8 @@ def sem_search(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1184,8 +1184,8 @@ async def asem_search(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1236,8 +1236,8 @@ def sem_sim_join(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
@@ -1291,8 +1291,8 @@ async def asem_sim_join(
         if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
             goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.

@@ -71,7 +71,7 @@ def together(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             elif name == "dollars":
                 whole[name] = None if known is None or value is None else known + value
             elif isinstance(value, int | float):
-                whole[name] = known + value
+                whole[name] = (known or 0) + value
             elif known is None:
                 whole[name] = value
     return whole

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
-from tagframe import config
+from tagframe import config, logs
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import statements_of
@@ -20,7 +20,6 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
-from tagframe.logs import runs
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.column_problem import JarWeights
@@ -214,7 +213,12 @@ def retrieve_tables(
             beam=beam,
             hops=hops,
         )
-        return _quoted(search, refine) if quote else search()
+        if quote:
+            return _quoted(search, refine)
+        with logs.run("retrieval", "retrieve_tables") as told:
+            found = search()
+            told["tables"] = len(found.tables)
+            return found
 
 
 def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
@@ -234,7 +238,6 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
     return sum(embedded, quote)
 
 
-@runs("retrieval", "retrieve_tables", lambda found: {"tables": len(found.tables)})
 def _retrieved(
     corpus: Corpus,
     question: str,
