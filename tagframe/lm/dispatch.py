@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 import time
 from collections import deque
@@ -102,7 +103,7 @@ class Run:
         max_failed: float | None = None,
     ) -> None:
         self._max_failed = max_failed
-        self._asked = self._failed = 0
+        self._asked, self._failed = 0.0, 0
         self.attempts = Attempts(route)
         self.done = 0
         self._route = route
@@ -143,7 +144,8 @@ class Run:
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
         self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
-        self._asked += len(jobs)
+        # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
+        self._asked += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
         self._wake()
         try:
             with self._route.state.gate.serving(self._concurrency):
@@ -280,9 +282,9 @@ class Run:
 
     def _fail(self, asked: _Asked, error: LMError) -> None:
         self._log(asked, "failed", error)
-        self._failed += 1
+        self._failed += not asked.job.batch.keeps_rejected
         if too_many(self._failed, max(self._asked, LAST), self._max_failed) and not self.attempts.stopped:
-            said = f"{self._failed:,} of {counted(self._asked, 'prompt')} failed; max_failed={self._max_failed:g}"
+            said = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
             self.attempts.stop(RunStopped(f"not sent, because {said}; the last failure was {error}"))
         if isinstance(error, LMRequestFailed) and error.stops_run:
             self.attempts.stop(error)

@@ -77,3 +77,11 @@ def test_a_number_is_one_of_all_batches(live: Server, tmp_path: Path):
     assert {"operator": "sem_filter", "rows": 60, "yes": 30, "failed": 6}.items() <= summary.items()
     assert len(pd.read_parquet(to)) == 30
     assert [id.partition("-")[0] for id in tf.open_corpus(to).ids] == ["out.part"] * 3  # it is no table
+
+
+@pytest.mark.parametrize("most", [0, 0.0])
+def test_a_pack_that_is_asked_again_row_by_row_has_not_failed(server: Server, most: float):
+    """The server answers "True" to whatever is asked, so that no pack is answered and each row is."""
+    with tf.context(lm="openai/test", api_base=server.url, api_key="none", progress=False):
+        found = tf.sem_filter(rows(50), "{n} is even", rows_per_call=5, max_failed=most)
+    assert (len(found), found.tag.summary["failed"]) == (50, 0)
