@@ -174,7 +174,7 @@ def _is_share_or_count(value: Any) -> bool:
     return int(value) >= 0 if isinstance(value, Integral) else 0 <= float(value) <= 1
 
 
-def too_many(failed: int, of: int, most: float | None) -> bool:
+def too_many(failed: int, of: float, most: float | None) -> bool:
     """Whether more have failed than ``max_failed`` allows."""
     if most is None:
         return False
