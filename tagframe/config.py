@@ -1,8 +1,13 @@
 """Settings: which model, which corpus, how many requests at once.
 
 The value of a setting comes from the first of these places that has one: the keyword of a call, the nearest ``with
-tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``,
-``TAGFRAME_STORE``, ``TAGFRAME_TIMEOUT``), and the defaults of :class:`Settings`.
+tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_BUDGET`` and so on: the
+name in capitals), ``[tool.tagframe]`` in the ``pyproject.toml`` of the working folder or of the nearest one above it,
+and the defaults of :class:`Settings`. ``tagframe config`` prints the values and their places.
+
+In the environment, a text is as it is, and other values are written as in TOML: ``8``, ``true``, ``{syn = "x"}``;
+``none`` is None. A corpus has no text, and a key is read from no file that others may see. A file of the name
+``tagframe.toml`` has facts about data and no settings: who gives away data must not say where it is sent.
 
 A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
 ``lm=None`` no model. A setting that is not given is left to the next place.
@@ -11,8 +16,10 @@ A value means the same in all of them. None is a value: ``store=None`` is no sto
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -69,6 +76,9 @@ class Settings:
             table.
         max_tokens: the most tokens of an answer that is a text, as of ``sem_map`` and ``sem_agg``; None for each
             operator's own limit. If it is more than the limit of other answers, it is theirs, too.
+        max_failed: the rows of a call of an operator that may fail: a share (0.05) or a number (100). If more fail, the
+            call stops early and raises, whatever ``on_error`` says, with the finished part. Over batches, a share is of
+            each batch and a number of all of them. None for no limit.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
             step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
             ``lm`` and no ``lm_for`` sets that model for all steps.
@@ -89,6 +99,7 @@ class Settings:
     tpm: float | None = None
     context_window: int | None = None
     max_tokens: int | None = None
+    max_failed: float | None = None
     lm_for: Mapping[str, str | LM] | None = None
     timeout: float | None = None
     progress: bool | None = None
@@ -108,6 +119,7 @@ class ModelSettings(TypedDict, total=False):
     tpm: float | None
     context_window: int | None
     max_tokens: int | None
+    max_failed: float | None
     progress: bool | None
 
 
@@ -139,9 +151,7 @@ STEPS = ("syn", "gen", "retrieve")
 NAMES = tuple(f.name for f in dataclasses.fields(Settings))
 """The names of all settings."""
 
-_ENVIRONMENT = {
-    "lm": "TAGFRAME_LM", "api_base": "TAGFRAME_API_BASE", "store": "TAGFRAME_STORE", "timeout": "TAGFRAME_TIMEOUT",
-}  # fmt: skip
+_FILE = "pyproject.toml"
 _process: dict[str, Any] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
@@ -160,6 +170,19 @@ def _is_count(value: Any) -> bool:
 
 def _is_rate(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+
+
+def _is_share_or_count(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return int(value) >= 0 if isinstance(value, Integral) else 0 <= float(value) <= 1
+
+
+def too_many(failed: int, of: float, most: float | None) -> bool:
+    """Whether more have failed than ``max_failed`` allows."""
+    if most is None:
+        return False
+    return failed > (most if isinstance(most, Integral) else most * of)
 
 
 def _is_budget(value: Any) -> bool:
@@ -208,6 +231,10 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "max_tokens": (
         _is_count,
         "max_tokens must be a number of tokens, at least 1, or None for each operator's own limit",
+    ),
+    "max_failed": (
+        _is_share_or_count,
+        "max_failed must be a share of the rows from 0.0 to 1.0, a whole number of rows, or None for no limit",
     ),
     "lm_for": (
         _are_models,
@@ -261,8 +288,10 @@ def configure(**changes: Unpack[AnySettings]) -> None:
 
 
 def forget() -> None:
-    """Forget what :func:`configure` has set, as in a new process."""
+    """Forget what :func:`configure` has set and what was read, as in a new process."""
     _process.clear()
+    _from_text.cache_clear()
+    _from_file.cache_clear()
 
 
 @contextmanager
@@ -319,22 +348,85 @@ def current(**overrides: Any) -> Settings:
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in force, overridden by these."""
-    values: dict[str, Any] = {
-        name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
-    }
-    if "timeout" in values:
-        values["timeout"] = _seconds(values["timeout"])
-    for layer in (_process, _scope.get({}), given):
+    values: dict[str, Any] = {}
+    for _, layer in (*_outside(), ("", _process), ("", _scope.get({})), ("", given)):
         values = _above(values, layer)
     _refuse_connection(given, values.get("lm"))
     return values
 
 
-def _seconds(text: str) -> float:
+def origins() -> dict[str, str]:
+    """Where the value of each setting comes from, by its name.
+
+    Raises:
+        InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
+    """
+    found = dict.fromkeys(NAMES, "default")
+    for place, layer in (*_outside(), ("configure", _process), ("context", _scope.get({}))):
+        found |= dict.fromkeys(_above({}, layer), place)
+    return found
+
+
+def _outside() -> list[tuple[str, Mapping[str, Any]]]:
+    """The settings that are not made in the program, with their places."""
     try:
-        return float(checked({"timeout": float(text)})["timeout"])
-    except ValueError:
-        raise InvalidArgument(f"TAGFRAME_TIMEOUT must be a number of seconds above 0; got {text!r}") from None
+        found = [_from_file(os.getcwd())]
+    except FileNotFoundError:  # the working folder was removed
+        found = []
+    for name in _OF_TEXT:
+        variable = f"TAGFRAME_{name.upper()}"
+        if text := os.environ.get(variable):
+            found.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
+    return found
+
+
+_OF_TEXT = tuple(name for name in NAMES if name != "corpus")
+_IN_FILE = tuple(name for name in _OF_TEXT if name != "api_key")
+
+
+@functools.cache
+def _from_text(variable: str, name: str, text: str) -> Any:
+    """A value of the environment; a budget is one account for the process."""
+    value: Any = None if text.lower() == "none" else text
+    if value is not None and not _VALUES[name][0](text):
+        try:
+            value = tomllib.loads(f"value = {text if text.startswith('{') else text.lower()}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+    return _said_by(variable, {name: value})[name]
+
+
+@functools.cache
+def _from_file(folder: str) -> tuple[str, Mapping[str, Any]]:
+    """The settings for a working folder and their file; none if there is no file, or it has none."""
+    path = next(
+        (parent / _FILE for parent in (Path(folder), *Path(folder).parents) if (parent / _FILE).is_file()), None
+    )
+    if path is None:
+        return "", {}
+    try:
+        given = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("tagframe", {})
+    except (OSError, ValueError, AttributeError):
+        return "", {}  # other programs say what is wrong with it
+    place = f"{path}, [tool.tagframe]"
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{place} must be a table of settings; got {given!r}")
+    for name in given:
+        if name in NAMES and name not in _IN_FILE:
+            raise InvalidArgument(f"{place}: {name} is not read from a file; use tagframe.configure({name}=…)")
+    return place, _said_by(place, given)
+
+
+def _said_by(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a place, checked.
+
+    Raises:
+        InvalidArgument: the message names the place.
+    """
+    try:
+        return checked(given)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{place}: {error}") from None
 
 
 def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:

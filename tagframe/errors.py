@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tagframe.joins import JoinPlan
 
 T = TypeVar("T")
+
+logging.getLogger("tagframe").addHandler(logging.NullHandler())  # who wants the log says so
 
 
 class TagframeError(Exception):
@@ -554,8 +557,16 @@ _BETWEEN = frozenset({"tagframe", "asyncio", "concurrent", "contextlib", "functo
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's own code from which the library was called."""
+    """Warn at the line of the user's own code from which the library was called.
+
+    The log has the class and its meaning, as a message may quote cells. Failed rows are in the line of their run.
+    """
     level, frame = 1, inspect.currentframe()
+    caller = str(frame.f_back.f_globals.get("__name__")) if frame is not None and frame.f_back is not None else ""
+    room = ".".join(caller.split(".")[:2]) if caller.startswith("tagframe.") else "tagframe"
+    if category is not FailedRowsWarning:
+        name, means = category.__name__, (category.__doc__ or "").partition("\n")[0]
+        logging.getLogger(room).warning("%s: %s", name, means, extra={"warning": name})
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -21,8 +21,8 @@ QUESTION = "Which venue's city sold the most tickets for films by directors from
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
     config.forget()
-    for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
-        monkeypatch.delenv(variable, raising=False)
+    for name in config.NAMES:
+        monkeypatch.delenv(f"TAGFRAME_{name.upper()}", raising=False)
     yield
     config.forget()
 
@@ -230,6 +230,19 @@ def test_ask(store):
     assert answer["rows"][0] == {"city": "Lisbon"}
     assert answer["query"]["sql"].startswith("SELECT v.city")
     assert len(answer["tables"]) == 4
+
+
+def test_config_says_what_is_in_force_and_where_from(monkeypatch):
+    monkeypatch.setenv("TAGFRAME_CONCURRENCY", "8")
+    monkeypatch.setenv("TAGFRAME_API_KEY", "sk-secret")
+    told = json.loads(run("config", "--json"))
+    assert told["concurrency"] == {"value": 8, "from": "environment, TAGFRAME_CONCURRENCY"}
+    assert told["rpm"] == {"value": None, "from": "default"}
+    text = run("config")
+    assert ["concurrency", "8", "environment, TAGFRAME_CONCURRENCY"] in [
+        line.split(maxsplit=2) for line in text.split("\n")
+    ]
+    assert "sk-secret" not in text + json.dumps(told)
 
 
 def test_ask_reads_the_environment(store, monkeypatch):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import copy_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from tagframe.lm import LM, get_lm
 def clean(monkeypatch):
     config.forget()
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
-        monkeypatch.delenv(variable, raising=False)
+    for name in config.NAMES:
+        monkeypatch.delenv(f"TAGFRAME_{name.upper()}", raising=False)
     yield
     config.forget()
 
@@ -104,6 +105,7 @@ BAD = {
     "tpm": [0, True],
     "context_window": [0, 2.5],
     "timeout": [0, "10", float("inf")],
+    "max_failed": [-1, 1.5, True, "5 %"],
     "lm_for": ["openai/x", {"sin": "openai/x"}, {"syn": ""}, {"syn": 3}, {3: "openai/x"}],
     "progress": ["yes"],
 }
@@ -171,3 +173,78 @@ def test_the_keywords_of_a_call_are_settings():
     assert set(config.ModelSettings.__annotations__) < set(config.CallSettings.__annotations__) < {*config.NAMES}
     assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus", "timeout"}
     assert set(config.AnySettings.__annotations__) == {*config.NAMES}
+
+
+OUTSIDE = {
+    "lm": ("openai/x", "openai/x"),
+    "api_base": ("http://here/v1", "http://here/v1"),
+    "api_key": ("sk-secret", "sk-secret"),
+    "embedder": ("openai/small", "openai/small"),
+    "store": ("none", None),
+    "budget": ("2.5", 2.5),
+    "concurrency": ("8", 8),
+    "rpm": ("600", 600),
+    "tpm": ("1e5", 1e5),
+    "context_window": ("8192", 8192),
+    "max_tokens": ("512", 512),
+    "max_failed": ("0.05", 0.05),
+    "timeout": ("2.5", 2.5),
+    "lm_for": ('{syn = "openai/Strong"}', {"syn": "openai/Strong"}),
+    "progress": ("False", False),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in config.NAMES if name != "corpus"])
+def test_every_setting_is_read_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch):
+    text, value = OUTSIDE[name]
+    monkeypatch.setenv(f"TAGFRAME_{name.upper()}", text)
+    assert getattr(config.current(), name) == value
+    assert config.origins()[name] == f"environment, TAGFRAME_{name.upper()}"
+    if name not in ("lm", "api_base", "api_key", "embedder", "store"):
+        monkeypatch.setenv(f"TAGFRAME_{name.upper()}", "a lot")
+        with pytest.raises(InvalidArgument, match=f"^TAGFRAME_{name.upper()}: .*; got 'a lot'"):
+            config.current()
+
+
+def test_a_budget_of_the_environment_is_one_account(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TAGFRAME_BUDGET", "2")
+    assert config.current().budget is config.current().budget
+
+
+def test_a_file_stands_below_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    file = tmp_path / "pyproject.toml"
+    file.write_text(
+        '[tool.tagframe]\nlm = "openai/file"\nconcurrency = 4\nrpm = 60\nlm_for = {syn = "openai/strong"}\n'
+    )
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.setenv("TAGFRAME_CONCURRENCY", "8")
+    tf.configure(rpm=30)
+    settings, places = config.current(), config.origins()
+    assert (settings.lm, settings.concurrency, settings.rpm) == ("openai/file", 8, 30)
+    assert settings.model("syn") == "openai/strong"
+    assert [places[name] for name in ("lm", "concurrency", "rpm", "tpm")] == [
+        f"{file}, [tool.tagframe]",
+        "environment, TAGFRAME_CONCURRENCY",
+        "configure",
+        "default",
+    ]
+    monkeypatch.setenv("TAGFRAME_LM", "openai/environment")
+    assert config.current().model("syn") == "openai/environment"  # a nearer model alone is that of all steps
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("concurency = 4", "did you mean 'concurrency'"),
+        ('concurrency = "many"', "at least 1; got 'many'"),
+        ('api_key = "sk-secret"', "api_key is not read from a file"),
+        ('corpus = "data"', "corpus is not read from a file"),
+    ],
+)
+def test_a_wrong_line_of_the_file_is_named(text: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.tagframe]\n{text}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match=rf"pyproject\.toml, \[tool\.tagframe\]: .*{says}") as refused:
+        config.current()
+    assert "sk-secret" not in str(refused.value)

@@ -26,6 +26,7 @@ sys.path.insert(0, str(PACKAGE.parent))
 
 from tagframe.accessor.operator_methods import FUNCTIONS  # noqa: E402
 from tagframe.operators import OPERATORS  # noqa: E402
+from tagframe.operators.operator import ADDED  # noqa: E402
 from tagframe.operators.public_forms import function, method  # noqa: E402
 
 WRITTEN = (
@@ -38,6 +39,7 @@ OURS = {
     "Batches": "from tagframe.operators.batches import Batches",
     "CallSettings": "from tagframe.config import CallSettings",
     "Frames": "from tagframe.operators.batches import Frames",
+    "IfExists": "from tagframe.operators.parquet_folder import IfExists",
     "Literal": "from typing import Literal",
     "Path": "from pathlib import Path",
     "Quote": "from tagframe.lm import Quote",
@@ -158,12 +160,19 @@ def functions() -> str:
                 ("pd.DataFrame", {"quote": ("Literal[False]", False)}),
                 ("Quote", {"quote": ("Literal[True]", Parameter.empty)}),
                 (batches, {"frame": (frames, Parameter.empty), "to": ("None", None)}),
-                ("Path", {"frame": (frames, Parameter.empty), "to": ("str | os.PathLike[str]", Parameter.empty)}),
+                (
+                    "Path",
+                    {
+                        "frame": (frames, Parameter.empty),
+                        "to": ("str | os.PathLike[str]", Parameter.empty),
+                        "if_exists": ("IfExists", "error"),
+                    },
+                ),
             ):
                 shown = [
                     one.replace(annotation=told[one.name][0], default=told[one.name][1]) if one.name in told else one
                     for one in own
-                    if one.name in told or one.name not in ("quote", "to")
+                    if one.name in told or one.name not in ADDED
                 ]
                 stub.define(name, shown, returns, known, doc=doc, head=head, overloads=True)
                 doc = None

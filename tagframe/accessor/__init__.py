@@ -5,7 +5,7 @@ pandas 3 makes a new accessor on every ``df.tag``, so it holds only the frame.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -54,6 +54,16 @@ class TagAccessor(OperatorMethods):
         """
         outcomes: pd.DataFrame = results.require(self._frame, "outcomes", "an operator")
         return outcomes
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The run of the operator that made this frame: its rows by outcome, calls, tokens, dollars and seconds.
+
+        Raises:
+            FactUnknown: the frame does not come from an operator that asked a model.
+        """
+        summary: dict[str, Any] = results.require(self._frame, "summary", "an operator that asks a model")
+        return {**summary}
 
     @property
     def cascade(self) -> CascadeReport:

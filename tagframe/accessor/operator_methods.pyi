@@ -67,8 +67,8 @@ class OperatorMethods:
                 ``output_error``, or ``"drop"`` it.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -108,8 +108,8 @@ class OperatorMethods:
                 errors is ``dedup_error``.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``, ``embedder``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``, ``embedder``.
 
         Returns:
             The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -154,8 +154,8 @@ class OperatorMethods:
                 a column ``map_error``, or ``"drop"``.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -191,8 +191,8 @@ class OperatorMethods:
             on_error: as for :func:`sem_map`; the error column is ``score_error``.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The frame with the column ``_score`` of dtype Float64.
@@ -232,8 +232,8 @@ class OperatorMethods:
                 a column ``extract_error``, or ``"drop"``.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -295,8 +295,8 @@ class OperatorMethods:
                 a column ``filter_error``, or ``"drop"``.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -355,8 +355,8 @@ class OperatorMethods:
                 partner, with a column ``join_error``, or ``"drop"``.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -402,8 +402,8 @@ class OperatorMethods:
                 ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -440,8 +440,8 @@ class OperatorMethods:
             on_error: as for :func:`sem_topk`, if the model is asked.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``, ``embedder``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``, ``embedder``.
 
         Returns:
             The rows, with index, dtypes and subclass kept.
@@ -476,8 +476,8 @@ class OperatorMethods:
             keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``, ``embedder``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``, ``embedder``.
 
         Returns:
             The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
@@ -634,8 +634,8 @@ class QuoteAccessor:
             on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
                 ``output_error``, or ``"drop"`` it.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -666,8 +666,8 @@ class QuoteAccessor:
             on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
                 errors is ``dedup_error``.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``, ``embedder``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``, ``embedder``.
 
         Returns:
             The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -704,8 +704,8 @@ class QuoteAccessor:
             on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``map_error``, or ``"drop"``.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -733,8 +733,8 @@ class QuoteAccessor:
             suffix: the name of the score's column.
             on_error: as for :func:`sem_map`; the error column is ``score_error``.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The frame with the column ``_score`` of dtype Float64.
@@ -765,8 +765,8 @@ class QuoteAccessor:
             on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``extract_error``, or ``"drop"``.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -819,8 +819,8 @@ class QuoteAccessor:
             on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``filter_error``, or ``"drop"``.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -869,8 +869,8 @@ class QuoteAccessor:
             on_error: how to treat rows without an answer: ``"raise"`` once all others are done, ``"keep"`` them without a
                 partner, with a column ``join_error``, or ``"drop"``.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -906,8 +906,8 @@ class QuoteAccessor:
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
                 ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``.
 
         Returns:
             At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -937,8 +937,8 @@ class QuoteAccessor:
             suffix: the end of that column's name.
             on_error: as for :func:`sem_topk`, if the model is asked.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``, ``embedder``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``, ``embedder``.
 
         Returns:
             The rows, with index, dtypes and subclass kept.
@@ -964,8 +964,8 @@ class QuoteAccessor:
             score_suffix: the end of the name of the column ``_scores``, which has cosines.
             keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-                ``api_key``, ``embedder``.
+                ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+                ``api_base``, ``api_key``, ``embedder``.
 
         Returns:
             The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.

@@ -23,6 +23,7 @@ from tagframe.engines.parsing import trees_of
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.logs import note_statement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,6 +202,7 @@ class Reader:
                 if id not in self._copies:
                     self._copies[id] = self._copy(id, profile)
                 others[name] = self._copies[id]
+        note_statement("answer", checked, engine.dialect.name)
         return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:

@@ -44,10 +44,12 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
+from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
 
 
+@runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
     source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
     *,
@@ -102,9 +104,8 @@ def open_corpus(
             its files, workbooks and subfolders are searched and joined together where their names and values agree, and
             tables of one shape in sibling folders (``2023/sales.csv``, ``2024/sales.csv``) are one table in pieces.
         password_from: for a server whose URL has no password: the name of an environment variable with the password, or
-            a function that returns it. A pickle of a corpus never has a password. A process that reads the pickle gets
-            the password from ``password_from`` or, without it, from ``TAGFRAME_PASSWORD`` (PostgreSQL's own ways work,
-            too).
+            a function that returns it. Without it, the password is in ``TAGFRAME_PASSWORD``, or found in PostgreSQL's
+            own ways. A pickle of a corpus never has a password. A process that reads the pickle gets it in these ways.
 
     Returns:
         The corpus. A warning names the tables that could not be read, and ``corpus.problems`` lists them.

@@ -28,12 +28,24 @@ def with_password(url: str, source: PasswordFrom) -> str:
         InvalidArgument: the URL has a password already, or no user.
         NotConfigured: the variable is not set.
     """
-    scheme, _, rest = url.partition("://")
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    user, at, _ = authority.rpartition("@")
-    if not at or ":" in user:
+    if (user := _user_without_password(url)) is None:
         raise InvalidArgument("password_from= needs a URL with a user and without a password: scheme://user@host/…")
+    scheme, _, rest = url.partition("://")
     return f"{scheme}://{user}:{urllib.parse.quote(_ask(source), safe='')}{rest[len(user) :]}"
+
+
+def with_password_of_environment(url: str) -> str:
+    """A URL with a user and without a password, completed by ``TAGFRAME_PASSWORD`` if that is set; else as it is."""
+    asks = os.environ.get(VARIABLE) and _user_without_password(url) is not None
+    return with_password(url, VARIABLE) if asks else url
+
+
+def _user_without_password(url: str) -> str | None:
+    """The user of a URL that has no password anywhere; None if there is none."""
+    rest = url.partition("://")[2]
+    user, at, _ = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")
+    told = urllib.parse.parse_qsl(rest.partition("?")[2])
+    return None if not at or ":" in user or any(name == "password" for name, _ in told) else user
 
 
 def _ask(source: PasswordFrom) -> str:

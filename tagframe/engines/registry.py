@@ -19,7 +19,7 @@ from tagframe.engines.frame_engine import FrameEngine
 from tagframe.engines.json_files import JSONEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.packed import PACKED
-from tagframe.engines.passwords import PasswordFrom, keep_source, with_password
+from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.statement import POSTGRES
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
@@ -116,7 +116,7 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         url: ``postgresql://user:password@host:port/database``.
         schemas: whose tables; None for all that may be read (other servers than PostgreSQL: for the default schema of
             the connection).
-        password_from: what gives the password, if the URL has none.
+        password_from: what gives the password, if the URL has none; else ``TAGFRAME_PASSWORD`` does, if it is set.
 
     Raises:
         InvalidArgument: the URL is not one of a known kind of server.
@@ -132,8 +132,7 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
             f"{{'sales': pandas.read_parquet(address)}}"
         )
     url = url.strip()
-    if password_from is not None:
-        url = with_password(url, password_from)
+    url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
     found = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
     engine = found(url, schemas)
     if password_from is not None:

@@ -8,9 +8,19 @@ import json
 import re
 import time
 from dataclasses import dataclass, replace
+from logging import DEBUG
 from typing import TYPE_CHECKING
 
-from tagframe.errors import BudgetExceeded, ContextTooLong, LMError, LMRequestFailed, RequestTimedOut, RunStopped
+from tagframe.errors import (
+    BudgetExceeded,
+    ConnectionFailed,
+    ContextTooLong,
+    LMError,
+    LMRequestFailed,
+    RequestTimedOut,
+    RunStopped,
+    ServerFailed,
+)
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
 from tagframe.lm.pacing import OwnTime, Rates, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
@@ -19,10 +29,12 @@ from tagframe.lm.store import ResponseStore
 from tagframe.lm.structure import FIELDS, Way
 from tagframe.lm.transport import Reply, Transport
 from tagframe.lm.usage import Usage
+from tagframe.logs import note
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
+SERVER_IS_DOWN = (ConnectionFailed, RequestTimedOut, ServerFailed)
 HOPELESS = 64
 """A run stops when this many requests time out before any is answered, for as long as an outage is waited for. It also
 stops when this many rows in a row fail after all their retries."""
@@ -86,6 +98,7 @@ class Attempts:
 
     Attributes:
         dollars: their cost; None if the price is unknown.
+        replied: whether there was a reply.
         miscounted: the server's impossible count of tokens in the last such reply; 0 if there was none.
     """
 
@@ -95,9 +108,13 @@ class Attempts:
         self._route = route
         self._stopped: LMError | None = None
         self._stopping = asyncio.Event()
+        self.replied = False
         self._answered = False
         self._timeouts = 0
         self._began = time.monotonic()
+        # Of a server that was found to be down: the first request looks whether it is back, and the others wait for it.
+        self._looked = asyncio.Event() if route.state.down is not None else None
+        self._looks = False
 
     async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
         """The reply to a prompt, after as many attempts as the policy allows.
@@ -158,6 +175,8 @@ class Attempts:
 
     def stop(self, cause: LMError) -> None:
         """Stop sending: every further request would fail in the same way."""
+        if isinstance(cause, SERVER_IS_DOWN) and self._stopped is None:
+            self._route.state.is_down(cause, time.monotonic() - self._began if self._looked is not None else 0.0)
         self._stopped = self._stopped or cause
         self._stopping.set()
 
@@ -235,11 +254,33 @@ class Attempts:
         room = self._route.state.reasoning
         return replace(own, max_tokens=own.max_tokens + room) if room else own
 
+    async def _looks_first(self) -> bool:
+        """Whether this request is the one that looks whether a server is back that was down; others wait for it.
+
+        Raises:
+            RunStopped: it is not back, or was asked a moment ago.
+        """
+        state = self._route.state
+        if self._looked is None or self._looked.is_set():
+            return False
+        if self._looks:
+            await self._looked.wait()
+        elif state.rests and state.down is not None:
+            self._stopped = self._stopped or state.down
+        if self._stopped is not None:
+            self._looked.set()
+            raise _not_sent(self._stopped)
+        looks, self._looks = not self._looks, True
+        return looks
+
     async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
+        looks = await self._looks_first()
         try:
             return await self._attempt(prompt, meter, parameters)
         except LMRequestFailed as error:
-            if not error.retryable:
+            if looks and isinstance(error, SERVER_IS_DOWN):
+                self.stop(error)
+            if looks or not error.retryable:
                 raise
 
             async def again() -> Reply:
@@ -256,6 +297,9 @@ class Attempts:
                     )
                     self.stop(last)
                 raise
+        finally:
+            if looks and self._looked is not None:
+                self._looked.set()
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -308,7 +352,7 @@ class Attempts:
                     where = f"{route.lm.timeout:g} s from {route.transport.endpoint}"
                     raise RequestTimedOut(f"no answer within {where}") from error
                 reply = told = self._believed(reply, prompt, parameters)
-                self._answered = True
+                self._answered = self.replied = True
                 cost, tokens_out = self._charge(prompt, reply, meter)
                 lengths.learn(allowed, tokens_out)
                 if reply.tokens_in is not None and reply.tokens_out is not None:
@@ -328,7 +372,11 @@ class Attempts:
                 raise
             finally:
                 route.state.leave(sending, told, route.lm, expected)
-                meter.seconds += time.monotonic() - sending.at
+                seconds = time.monotonic() - sending.at
+                meter.seconds += seconds
+                said = told.status if isinstance(told, LMRequestFailed) else 200 if told else None
+                failed_by = type(told).__name__ if isinstance(told, LMRequestFailed) else None
+                note("lm", DEBUG, "request", model=route.lm.model, status=said, error=failed_by, seconds=seconds)
         finally:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING, window)
@@ -422,7 +470,7 @@ def _refuses_logprobs(error: LMRequestFailed) -> bool:
 
 
 def _not_sent(cause: LMError) -> LMError:
-    if isinstance(cause, BudgetExceeded):
+    if isinstance(cause, BudgetExceeded | RunStopped):
         return cause
     stopped = RunStopped(f"not sent, because every request would fail in the same way: {cause}")
     stopped.__cause__ = cause

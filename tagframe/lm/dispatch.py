@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 import time
 from collections import deque
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
     AnswerRejected,
@@ -23,8 +25,9 @@ from tagframe.errors import (
     ResponseTooLong,
     RunStopped,
     ServerFailed,
+    counted,
 )
-from tagframe.lm.attempts import HOPELESS, Attempts, Meter, Route
+from tagframe.lm.attempts import HOPELESS, SERVER_IS_DOWN, Attempts, Meter, Route
 from tagframe.lm.call import Job, stored_completion
 from tagframe.lm.claims import BEAT, Claim
 from tagframe.lm.flights import Landed, flights, rules
@@ -84,6 +87,7 @@ class Run:
         concurrency: the most jobs at once.
         opened: when the call was opened, by :data:`~tagframe.lm.flights.flights`.
         ended: called on the loop with jobs as soon as they have their completion.
+        max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
 
     Attributes:
         attempts: the requests.
@@ -91,8 +95,15 @@ class Run:
     """
 
     def __init__(
-        self, route: Route, concurrency: int, opened: int, ended: Callable[[Sequence[Job[Any]]], None]
+        self,
+        route: Route,
+        concurrency: int,
+        opened: int,
+        ended: Callable[[Sequence[Job[Any]]], None],
+        max_failed: float | None = None,
     ) -> None:
+        self._max_failed = max_failed
+        self._asked, self._failed = 0.0, 0
         self.attempts = Attempts(route)
         self.done = 0
         self._route = route
@@ -133,6 +144,8 @@ class Run:
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
         self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
+        # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
+        self._asked += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
         self._wake()
         try:
             with self._route.state.gate.serving(self._concurrency):
@@ -269,8 +282,14 @@ class Run:
 
     def _fail(self, asked: _Asked, error: LMError) -> None:
         self._log(asked, "failed", error)
+        self._failed += not asked.job.batch.keeps_rejected
+        if too_many(self._failed, max(self._asked, LAST), self._max_failed) and not self.attempts.stopped:
+            said = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
+            self.attempts.stop(RunStopped(f"not sent, because {said}; the last failure was {error}"))
         if isinstance(error, LMRequestFailed) and error.stops_run:
             self.attempts.stop(error)
+        if isinstance(error, SERVER_IS_DOWN) and not self.attempts.replied:
+            self._route.state.row_failed(error)
         if isinstance(error, SERVER_IS_ILL):
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= HOPELESS:

@@ -60,7 +60,7 @@ class LM:
         transport: ``"http"`` or ``"litellm"`` to override the choice by the model's name.
         extra_body: further fields of every request's body, such as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
         settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``max_tokens``,
-            ``progress`` as in :class:`~tagframe.config.Settings`.
+            ``max_failed``, ``progress`` as in :class:`~tagframe.config.Settings`.
 
     Raises:
         InvalidArgument: a value that cannot be used.

@@ -37,6 +37,10 @@ ROUND = 24
 """The fewest answers by which a server is judged."""
 ROUNDS_WITHOUT_TRIAL = 16
 """After a trial in which it did not."""
+DOWN_AFTER = 8
+"""Rows in a row that fail after all their retries, in runs to which a server gave no answer: it is down."""
+REST = 5.0
+"""Seconds for which a server that is down is sent nothing, or as long as it took to find that it still is."""
 REMEMBERED = 4096
 """Times of answers that are kept."""
 
@@ -339,9 +343,14 @@ class ServerState:
         refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
         answers: when they came.
+        down: the failure by which the server was found to be down; None once it has answered again. A run that begins
+            then sends one request first, without retries, and none while the server rests.
     """
 
     def __init__(self) -> None:
+        self.down: LMRequestFailed | None = None
+        self._down_rows = 0
+        self._rests_until = 0.0
         self.gate = AdaptiveLimit()
         self.quota = Quota()
         self.reasoning = 0
@@ -364,6 +373,21 @@ class ServerState:
     def paused(self) -> bool:
         """Whether the server has asked for a pause that is not over."""
         return time.monotonic() < self._paused_until
+
+    @property
+    def rests(self) -> bool:
+        """Whether the server is down, and is sent nothing now."""
+        return self.down is not None and time.monotonic() < self._rests_until
+
+    def is_down(self, error: LMRequestFailed, looked: float = 0.0) -> None:
+        """Register that the server is down, after ``looked`` seconds of looking whether it is back."""
+        self.down, self._rests_until = error, time.monotonic() + max(REST, looked)
+
+    def row_failed(self, error: LMRequestFailed) -> None:
+        """Register a row that failed after its retries, in a run to which the server gave no answer."""
+        self._down_rows += 1
+        if self._down_rows >= DOWN_AFTER:
+            self.is_down(error)
 
     async def enter(self, patience: float, sleep: Sleep, tokens: int) -> Sent:
         """Wait until a request with this number of tokens may be sent; gives what :meth:`leave` takes.
@@ -401,6 +425,7 @@ class ServerState:
 
     def _answered(self, sent: Sent, reply: Reply, timeout: float, tokens: int) -> None:
         self._is_there()
+        self.down, self._down_rows = None, 0
         self.answers.add()
         seconds = time.monotonic() - sent.at
         work = (reply.tokens_in or tokens).bit_length(), (reply.tokens_out or len(reply.text)).bit_length()

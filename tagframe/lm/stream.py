@@ -140,7 +140,10 @@ class Stream:
         if not jobs:
             return
         if self._run is None:
-            self._run = Run(self._lm.route(self._store), self._settings.concurrency, self._opened, self._call.end)
+            asked = self._settings
+            self._run = Run(
+                self._lm.route(self._store), asked.concurrency, self._opened, self._call.end, asked.max_failed
+            )
         self._bar.grow(len(jobs))
         ended = threading.Event()
         with self._lock:

@@ -26,6 +26,7 @@ from tagframe.joins.aggregates import FIRST
 from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.keys.composite import MOST_ROWS
+from tagframe.logs import note_statement
 from tagframe.merging import advice
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
@@ -138,7 +139,9 @@ class _EngineMerge:
         return exp.or_(*parts) if isinstance(condition, Either) else exp.and_(*parts)
 
     def _number(self, query: exp.Expr, values: dict[str, Any] | None = None) -> dict[str, Any]:
-        return self.pushdown.numbers(query.sql(dialect=self.pushdown.dialect), values)
+        sql = query.sql(dialect=self.pushdown.dialect)
+        note_statement("merging", sql, self.pushdown.dialect)
+        return self.pushdown.numbers(sql, values)
 
     # --- what may run -------------------------------------------------------------------------------------------------
 
@@ -353,6 +356,7 @@ class _EngineMerge:
         columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
         is_sought = bool(asked.where) and not asked.are_small
+        note_statement("merging", sql, self.pushdown.dialect)
         return self.pushdown.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.joins.withholding import told_by
 from tagframe.keys.matching import is_copy
+from tagframe.logs import runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
@@ -45,6 +46,7 @@ By = Literal["engine", "across", "memory"]
 """Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
 
+@runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
 def run_plan(
     plan: JoinPlan,
     corpus: Corpus,

@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.errors import InvalidArgument
 from tagframe.lm import LM, get_lm
 from tagframe.operators.groups import group_keys
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.parquet_folder import ParquetFolder, write_parquet
+from tagframe.operators.parquet_folder import ParquetFolder, call_key
 
 if TYPE_CHECKING:
     from tagframe.operators.operator import Operator
@@ -109,43 +110,59 @@ def over_batches(
     """
     if isinstance(frames, AsyncIterator):
         raise InvalidArgument(f"{operator.name} takes no async batches; tagframe.a{operator.name} does")
-    lm, to, given = _settled(operator, args, kwargs)
+    lm, folder, given = _settled(operator, args, kwargs)
     checked, whole = _checked(iter(frames)), WHOLE.get(operator.over)
-    if whole is not None:
+
+    def called() -> pd.DataFrame:
+        assert whole is not None
         with _remembering(lm) as settings:
-            frame = _called(whole(checked, {**given, **settings}), function)
-        return frame if to is None else write_parquet([frame], to)
-    each = Batches(_each(function, checked, given, lm))
-    return each if to is None else write_parquet(each, to)
+            return _called(whole(checked, {**given, **settings}), function)
+
+    if folder is None:
+        return Batches(_each(function, checked, given, lm)) if whole is None else called()
+    if folder.complete:
+        return folder.path
+    with folder:
+        if whole is not None:
+            folder.add(called())
+        else:
+            for _ in _each(function, checked, given, lm, folder):
+                pass
+        return folder.finished()
 
 
 async def aover_batches(
     operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """The awaitable form of :func:`over_batches`; batches may come from an ``async`` iterator."""
-    lm, to, given = await asyncio.to_thread(_settled, operator, args, kwargs)
+    lm, folder, given = await asyncio.to_thread(_settled, operator, args, kwargs)
     whole = WHOLE.get(operator.over)
-    if isinstance(frames, AsyncIterator):
+
+    async def called() -> pd.DataFrame:
+        assert whole is not None
         # An operator that looks at all rows has most of them in memory anyway.
-        frames = frames if whole is None else [frame async for frame in frames]
-    if whole is not None:
+        read = [frame async for frame in frames] if isinstance(frames, AsyncIterator) else frames
         with _remembering(lm) as settings:
-            frame = await _acalled(whole(_checked(iter(frames)), {**given, **settings}), function)
-        return frame if to is None else await asyncio.to_thread(write_parquet, [frame], to)
-    each = AsyncBatches(_aeach(function, frames, given, lm))
-    if to is None:
-        return each
-    with ParquetFolder(to) as folder:
-        async with contextlib.aclosing(each):
-            async for frame in each:
-                await asyncio.to_thread(folder.add, frame)
+            return await _acalled(whole(_checked(iter(read)), {**given, **settings}), function)
+
+    if folder is None:
+        return AsyncBatches(_aeach(function, frames, given, lm)) if whole is None else await called()
+    if folder.complete:
+        return folder.path
+    with folder:
+        if whole is not None:
+            await asyncio.to_thread(folder.add, await called())
+        else:
+            async with contextlib.aclosing(_aeach(function, frames, given, lm, folder)) as each:
+                async for _ in each:
+                    pass
         return await asyncio.to_thread(folder.finished)
 
 
 def _settled(
     operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[LM | None, Any, dict[str, Any]]:
-    """The model of a call (if it has one), its ``to=``, and its other arguments by name."""
+) -> tuple[LM | None, ParquetFolder | None, dict[str, Any]]:
+    """The model of a call (if it has one), the folder of its ``to=``, and its other arguments by name."""
     options, settings = operator.told_apart(kwargs)
     if kwargs.get("quote"):
         raise InvalidArgument("quote= needs one frame; batches are read only when their results are needed")
@@ -155,7 +172,12 @@ def _settled(
         raise InvalidArgument(f"{refusal}, but batches come one at a time")
     embedder = {"embedder": settings.pop("embedder")} if "embedder" in settings else {}
     lm = get_lm(operator.name, **settings) if operator.asks(arguments) else None
-    return lm, kwargs.get("to"), {**arguments, **embedder}
+    given = {**arguments, **embedder}
+    to, if_exists = kwargs.get("to"), kwargs.get("if_exists", "error")
+    if to is None:
+        return lm, None, given
+    call = call_key(operator.name, getattr(lm, "model", None), getattr(lm, "extra_body", None), given)
+    return lm, ParquetFolder(to, if_exists, call), given
 
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
@@ -170,19 +192,49 @@ def _frame(frame: Any, number: int) -> pd.DataFrame:
 
 
 def _each(
-    function: Callable[..., pd.DataFrame], frames: Iterator[pd.DataFrame], given: Mapping[str, Any], lm: Any
+    function: Callable[..., pd.DataFrame],
+    frames: Iterator[pd.DataFrame],
+    given: Mapping[str, Any],
+    lm: Any,
+    folder: ParquetFolder | None = None,
 ) -> Iterator[pd.DataFrame]:
+    """The result of each batch; with a folder, it is written there, and asked for only if it is not there."""
+    failed = 0
     with _remembering(lm) as settings:
         for frame in frames:
-            yield function(frame, **given, **settings)
+            if folder is not None and folder.has(frame):
+                continue
+            found = function(frame, **given, **_left(settings, failed))
+            failed += (results.recall(found, "summary") or {}).get("failed", 0)
+            if folder is not None:
+                folder.add(found, frame)
+            yield found
 
 
 async def _aeach(
-    function: Callable[..., Any], frames: Any, given: Mapping[str, Any], lm: Any
+    function: Callable[..., Any],
+    frames: Any,
+    given: Mapping[str, Any],
+    lm: Any,
+    folder: ParquetFolder | None = None,
 ) -> AsyncGenerator[pd.DataFrame]:
+    failed = 0
     with _remembering(lm) as settings:
         async for frame in _read(frames):
-            yield await function(frame, **given, **settings)
+            if folder is not None and await asyncio.to_thread(folder.has, frame):
+                continue
+            found = await function(frame, **given, **_left(settings, failed))
+            failed += (results.recall(found, "summary") or {}).get("failed", 0)
+            if folder is not None:
+                await asyncio.to_thread(folder.add, found, frame)
+            yield found
+
+
+def _left(settings: Mapping[str, Any], failed: int) -> Mapping[str, Any]:
+    """The settings of the next batch: a number of rows that may fail is one of all batches."""
+    lm = settings.get("lm")
+    most = lm.settings().max_failed if isinstance(lm, LM) else None
+    return {"lm": lm.using(max_failed=max(0, most - failed))} if failed and isinstance(most, int) else settings
 
 
 async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:

@@ -10,10 +10,14 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
+from tagframe import logs
+from tagframe.config import current
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, TagframeError, counted, warn
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
+from tagframe.operators.run_summary import summarised
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
 
@@ -37,7 +41,7 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
     _say_once_that_a_loop_waits(description)
     whole = together([step])  # which also resumes a step that waits for nothing
     waiting: dict[Batch[Any], set[int]] = {}
-    with contextlib.closing(whole), lm.stream(description) as stream:
+    with contextlib.closing(whole), _logged(lm, description) as told, lm.stream(description) as stream:
         arrived: Arrived | None = None
         try:
             while not (ended := _resume(whole, stream, arrived, waiting)):
@@ -54,13 +58,35 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt
         except Exception as error:
-            _keep_finished(error, whole, waiting, stream)
+            _keep_finished(error, whole, waiting, stream, description, told)
             raise
-    return ended[0]
+        return _summarised(ended[0], stream, lm, description, told)
 
 
-def _keep_finished(error: Exception, whole: Step[Any], waiting: dict[Batch[Any], set[int]], stream: Stream) -> None:
+def _logged(lm: LM, description: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    """Logs a run, if it has a name: a quote has none."""
+    return logs.run("operators", description, model=getattr(lm, "model", None)) if description else nullcontext({})
+
+
+def _summarised(found: T, stream: Stream, lm: LM, description: str, told: dict[str, Any]) -> T:
+    """The result with its summary, which is logged; a quote has no name, and no summary."""
+    if not description:
+        return found
+    most = getattr(lm, "settings", current)().max_failed
+    return summarised(found, description, stream.usage(), most, told)  # type: ignore[no-any-return]
+
+
+def _keep_finished(
+    error: Exception,
+    whole: Step[Any],
+    waiting: dict[Batch[Any], set[int]],
+    stream: Stream,
+    description: str,
+    told: dict[str, Any],
+) -> None:
     """Put the finished part on an error that is none of ours as ``.frame``: a fault must not take it with it."""
+    if isinstance(error, RowsFailed) and description:
+        summarised(error.frame, description, stream.usage(), None, told)
     if not isinstance(error, TagframeError):
         with contextlib.suppress(Exception):
             error.frame = _finished_part(whole, waiting, stream.arrived())  # type: ignore[attr-defined]
@@ -93,7 +119,7 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
     The step itself runs in worker threads, never in two at a time.
     """
     whole, stopping = together([step]), Stopping()
-    with contextlib.closing(whole), stopping.here():
+    with contextlib.closing(whole), _logged(lm, description) as told, stopping.here():
         async with await asyncio.to_thread(lm.stream, description) as stream:
             arrived: Arrived | None = None
             waiting: dict[Batch[Any], set[int]] = {}
@@ -103,9 +129,9 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
                     for batch, completions in arrived.items():
                         waiting[batch] -= completions.keys()
             except Exception as error:
-                _keep_finished(error, whole, waiting, stream)
+                _keep_finished(error, whole, waiting, stream, description, told)
                 raise
-    return ended[0]  # type: ignore[no-any-return]
+            return _summarised(ended[0], stream, lm, description, told)  # type: ignore[no-any-return]
 
 
 def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:

@@ -19,6 +19,7 @@ from tagframe.operators.join.result import JoinHow
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
+from tagframe.operators.parquet_folder import IfExists
 from typing import Any
 from typing import Literal
 from typing import Unpack
@@ -60,9 +61,11 @@ def sem_agg(
             ``output_error``, or ``"drop"`` it.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -91,7 +94,7 @@ def sem_agg(
 def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
     response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_agg(
@@ -130,9 +133,11 @@ async def asem_agg(
             ``output_error``, or ``"drop"`` it.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         A frame with one row and the column ``_output``; with ``group_by``, one row for each group, with the group's
@@ -161,7 +166,8 @@ async def asem_agg(
 async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    suffix: str = '_output', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_dedup(
@@ -185,9 +191,11 @@ def sem_dedup(
             errors is ``dedup_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -215,7 +223,7 @@ def sem_dedup(
 def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
     rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], **settings: Unpack[SearchSettings]
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_dedup(
@@ -242,9 +250,11 @@ async def asem_dedup(
             errors is ``dedup_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows that are kept, in order, with index, dtypes and subclass; for each other row, ``.tag.outcomes``
@@ -272,7 +282,7 @@ async def asem_dedup(
 async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
     rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], **settings: Unpack[SearchSettings]
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 def sem_map(
@@ -303,9 +313,11 @@ def sem_map(
             a column ``map_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -336,7 +348,7 @@ def sem_map(
     frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[CallSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_map(
@@ -370,9 +382,11 @@ async def asem_map(
             a column ``map_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
@@ -403,7 +417,7 @@ async def asem_map(
     frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[CallSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_score(
@@ -424,9 +438,11 @@ def sem_score(
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -450,7 +466,7 @@ def sem_score(
 def sem_score(
     frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[CallSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_score(
@@ -474,9 +490,11 @@ async def asem_score(
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the column ``_score`` of dtype Float64.
@@ -500,7 +518,7 @@ async def asem_score(
 async def asem_score(
     frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[CallSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_extract(
@@ -529,9 +547,11 @@ def sem_extract(
             a column ``extract_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -559,7 +579,8 @@ def sem_extract(
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
     extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_extract(
@@ -591,9 +612,11 @@ async def asem_extract(
             a column ``extract_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The frame with the columns of ``output_cols``; ``.tag.outcomes`` has the outcome of each row.
@@ -623,7 +646,8 @@ async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
     return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_filter(
@@ -670,9 +694,11 @@ def sem_filter(
             a column ``filter_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -703,7 +729,8 @@ def sem_filter(
     frame: Frames, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
     return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
     cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_filter(
@@ -753,9 +780,11 @@ async def asem_filter(
             a column ``filter_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -786,7 +815,8 @@ async def asem_filter(
     frame: AsyncFrames, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
     return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
     cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_join(
@@ -828,9 +858,11 @@ def sem_join(
             partner, with a column ``join_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -862,7 +894,8 @@ def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
     examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
-    suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_join(
@@ -907,9 +940,11 @@ async def asem_join(
             partner, with a column ``join_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
@@ -941,7 +976,8 @@ async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
     examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
-    suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_topk(
@@ -970,9 +1006,11 @@ def sem_topk(
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -999,7 +1037,7 @@ def sem_topk(
 def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
     debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[CallSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_topk(
@@ -1031,9 +1069,11 @@ async def asem_topk(
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``.
 
     Returns:
         At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` has the outcome of each.
@@ -1060,7 +1100,7 @@ async def asem_topk(
 async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
     debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[CallSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_search(
@@ -1084,9 +1124,11 @@ def sem_search(
         on_error: as for :func:`sem_topk`, if the model is asked.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1112,7 +1154,7 @@ def sem_search(
 def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
     return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[SearchSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_search(
@@ -1139,9 +1181,11 @@ async def asem_search(
         on_error: as for :func:`sem_topk`, if the model is asked.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The rows, with index, dtypes and subclass kept.
@@ -1167,7 +1211,7 @@ async def asem_search(
 async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
     return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    **settings: Unpack[SearchSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 def sem_sim_join(
@@ -1189,9 +1233,11 @@ def sem_sim_join(
         keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
@@ -1217,7 +1263,7 @@ def sem_sim_join(
 def sem_sim_join(
     frame: Frames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *, lsuffix: str = '',
     rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: str | os.PathLike[str],
-    **settings: Unpack[SearchSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_sim_join(
@@ -1242,9 +1288,11 @@ async def asem_sim_join(
         keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
+            goes on where a killed run has stopped, and returns a complete folder as it is.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
-            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``progress``, ``lm``, ``lm_for``, ``api_base``,
-            ``api_key``, ``embedder``.
+            ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
+            ``api_base``, ``api_key``, ``embedder``.
 
     Returns:
         The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
@@ -1270,5 +1318,5 @@ async def asem_sim_join(
 async def asem_sim_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
     lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: str | os.PathLike[str],
-    **settings: Unpack[SearchSettings]
+    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...

@@ -27,7 +27,7 @@ Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "alike", "whole"]
 the nearest ones, for similar ones, or as a whole. This decides how it goes over batches and partitions."""
 
 
-ADDED = ("quote", "to")
+ADDED = ("quote", "to", "if_exists")
 """The keywords that every operator has in addition to its own and the settings."""
 
 
@@ -94,7 +94,7 @@ class Operator(Generic[P]):
         return bound.arguments
 
     def told_apart(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split keywords into the operator's own ones and settings; ``quote`` and ``to`` are left out.
+        """Split keywords into the operator's own ones and settings; those of :data:`ADDED` are left out.
 
         Raises:
             InvalidArgument: a keyword is unknown.

@@ -218,11 +218,11 @@ def finish(
             [error for _, error in failures],
         )
     if failures:
-        warn(f"{operator}: {_failed(len(outcomes), [error for _, error in failures], of)}", FailedRowsWarning)
+        warn(f"{operator}: {failed_rows(len(outcomes), [error for _, error in failures], of)}", FailedRowsWarning)
     return finished
 
 
-def _failed(count: int, errors: Sequence[Exception], of: str) -> str:
+def failed_rows(count: int, errors: Sequence[Exception], of: str) -> str:
     """How many of the rows failed, and why: first those whose answer was not of the form."""
     rejected = [error for error in errors if isinstance(error, AnswerRejected)]
     others = [error for error in errors if not isinstance(error, AnswerRejected)]

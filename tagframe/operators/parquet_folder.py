@@ -2,63 +2,132 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
+import re
 import shutil
-import tempfile
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.errors import InvalidArgument
+from tagframe.operators.run_summary import SUMMARY, together, write_summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-def write_parquet(frames: Iterable[pd.DataFrame], to: str | os.PathLike[str]) -> Path:
-    """Write frames as one table to a new folder; raises the errors of :class:`ParquetFolder`."""
-    with ParquetFolder(to) as folder:
-        for frame in frames:
-            folder.add(frame)
-        return folder.finished()
+IfExists: TypeAlias = Literal["error", "replace", "resume"]
+_CALL, _ROWS, _SUMMARY = b"tagframe.call", b"tagframe.rows", b"tagframe.summary"
+"""What a file says of itself, in its metadata: which call made it, from which rows, and the summary of that."""
 
 
 class ParquetFolder:
-    """A new folder to which frames are written as one table, one file each. It appears once it is complete.
+    """A folder to which frames are written as one table, one file each. It appears once it is complete.
+
+    Until then its files are in a hidden folder beside it, which belongs to one run at a time. What a killed run has
+    left there is removed by the next run, or used by it with ``if_exists="resume"``.
 
     An index without a name is not written.
 
+    Args:
+        to: the folder.
+        if_exists: "error" refuses a folder that exists; "replace" replaces one that was written here; "resume" gives
+            back a complete one, and keeps the files of a run that has not ended and that were made from the same rows.
+        call: the call that makes the frames, as :func:`call_key` gives it.
+
+    Attributes:
+        path: the folder.
+
     Raises:
-        InvalidArgument: the path exists already, or Parquet cannot hold a column.
+        InvalidArgument: the path exists already, another run writes to it, or Parquet cannot hold a column.
     """
 
-    def __init__(self, to: str | os.PathLike[str]) -> None:
-        self._to = Path(to).expanduser()
-        if self._to.exists():
-            raise InvalidArgument(f"{self._to} exists already: remove it, or give another to=")
+    def __init__(self, to: str | os.PathLike[str], if_exists: IfExists = "error", call: str = "") -> None:
+        if if_exists not in get_args(IfExists):
+            raise InvalidArgument(f"if_exists must be one of {get_args(IfExists)}; got {if_exists!r}")
+        self.path = Path(to).expanduser()
+        self._if_exists, self._call = if_exists, call
+        self._work = self.path.with_name(f".{self.path.name}.tagframe")
+        self._refuse()
         self._schemas: list[pa.Schema] = []
+        self._summaries: list[dict[str, Any]] = []
 
-    def __enter__(self) -> ParquetFolder:
-        self._to.parent.mkdir(parents=True, exist_ok=True)
-        self._work = Path(tempfile.mkdtemp(prefix=f".{self._to.name}.", dir=self._to.parent))
+    def _refuse(self) -> None:
+        if not self.path.exists():
+            return
+        if self._if_exists == "error":
+            raise InvalidArgument(
+                f"{self.path} exists already: remove it, give another to=, or if_exists='replace' or 'resume'"
+            )
+        files = [file for file in self.path.iterdir() if file.name != SUMMARY] if self.path.is_dir() else [self.path]
+        calls = {_said(file).get(_CALL) for file in files}
+        if None in calls:
+            raise InvalidArgument(f"{self.path} was not written by to=, so it is not replaced: give another to=")
+        if self._if_exists == "resume" and calls - {self._call.encode()}:
+            raise InvalidArgument(
+                f"{self.path} has the results of another call: give another to=, or if_exists='replace'"
+            )
+
+    @property
+    def complete(self) -> bool:
+        """Whether the results are there already, and nothing is to be done."""
+        return self._if_exists == "resume" and self.path.exists()
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # A lock that the system itself takes from a process that ends, everywhere: no lease and no process id.
+        self._lock = sqlite3.connect(f"{self._work}-lock", timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._lock.execute("BEGIN EXCLUSIVE")
+            self._refuse()  # another run may have ended meanwhile
+        except BaseException as error:
+            self._lock.close()
+            if isinstance(error, sqlite3.OperationalError):
+                raise InvalidArgument(f"another run writes to {self.path}: wait, or give another to=") from error
+            raise
+        if self._if_exists != "resume":
+            shutil.rmtree(self._work, ignore_errors=True)
+        self._work.mkdir(exist_ok=True, mode=0o700)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        shutil.rmtree(self._work, ignore_errors=True)
+        if kind is None or self._if_exists != "resume":
+            shutil.rmtree(self._work, ignore_errors=True)
+        self._lock.close()
+        with contextlib.suppress(OSError):  # another run may have it by now
+            os.unlink(f"{self._work}-lock")
 
-    def add(self, frame: pd.DataFrame) -> None:
-        """Write the next rows."""
-        import pyarrow as pa
+    def has(self, rows: pd.DataFrame) -> bool:
+        """Whether a run that has not ended wrote the results of these rows, the next ones; if so, they are kept."""
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+        part = self._part(len(self._schemas))
+        said = _said(part)
+        summary = json.loads(said.pop(_SUMMARY, b"{}"))
+        if said != self._says(rows):
+            return False
+        self._summaries.append(summary)
+        self._schemas.append(pq.read_schema(part).remove_metadata())
+        return True
+
+    def add(self, frame: pd.DataFrame, rows: pd.DataFrame | None = None) -> None:
+        """Write the next rows of the result, which are made from ``rows``."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         try:
             table = _as_arrow(frame)
             self._schemas.append(table.schema)
-            if table.num_rows or len(self._schemas) == 1:
-                pq.write_table(table, self._part(len(self._schemas) - 1))
+            self._summaries.append(results.recall(frame, "summary") or {})
+            says = {**self._says(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
+            pq.write_table(table.replace_schema_metadata(says), self._part(len(self._schemas) - 1))
         except pa.ArrowException as error:
             raise _not_one_table(error) from error
 
@@ -72,16 +141,68 @@ class ParquetFolder:
             whole = pa.unify_schemas(self._schemas, promote_options="permissive") if self._schemas else pa.schema([])
             for number, schema in enumerate(self._schemas):
                 part = self._part(number)
-                if not schema.equals(whole) and part.exists():
-                    pq.write_table(_conformed(pq.read_table(part, partitioning=None), whole), part)
+                if number and not pq.read_metadata(part).num_rows:
+                    part.unlink()
+                elif not schema.equals(whole):
+                    table = pq.read_table(part, partitioning=None)
+                    pq.write_table(_conformed(table, whole.with_metadata(table.schema.metadata)), part)
         except pa.ArrowException as error:
             raise _not_one_table(error) from error
+        for part in self._work.glob("part-*"):  # of a longer run before
+            if int(part.stem.removeprefix("part-")) >= len(self._schemas):
+                part.unlink()
+        if whole_summary := together(self._summaries):
+            write_summary(self._work, whole_summary)
         os.chmod(self._work, 0o777 & ~_umask())
-        os.rename(self._work, self._to)
-        return self._to
+        replaced = self.path.with_name(f"{self._work.name}-replaced")
+        if self.path.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+            os.rename(self.path, replaced)
+        os.rename(self._work, self.path)
+        shutil.rmtree(replaced, ignore_errors=True)
+        return self.path
 
     def _part(self, number: int) -> Path:
         return self._work / f"part-{number:06}.parquet"
+
+    def _says(self, rows: pd.DataFrame | None) -> dict[bytes, bytes]:
+        return {_CALL: self._call.encode(), _ROWS: b"" if rows is None else rows_key(rows).encode()}
+
+
+def call_key(*said: Any) -> str:
+    """A name for a call, by its operator, its model and its arguments: the same in another process."""
+    return hashlib.sha256(_told(said).encode()).hexdigest()
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, pd.DataFrame):
+        return rows_key(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_told(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_told, value))}]"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def rows_key(frame: pd.DataFrame) -> str:
+    """A name for the cells, the columns and the index of a frame."""
+    try:
+        hashed = pd.util.hash_pandas_object(frame)
+    except TypeError:  # cells such as lists
+        hashed = pd.util.hash_pandas_object(frame.astype(str))
+    return hashlib.sha256(repr(list(frame.columns)).encode() + hashed.to_numpy().tobytes()).hexdigest()
+
+
+def _said(part: Path) -> dict[bytes, bytes]:
+    """What a file says of itself; nothing if it is not there, or not whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(part).metadata or {}
+    except (OSError, pa.ArrowException):
+        return {}
+    return {name: metadata[name] for name in (_CALL, _ROWS, _SUMMARY) if name in metadata}
 
 
 def _not_one_table(error: Any) -> InvalidArgument:

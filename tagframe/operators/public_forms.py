@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 _QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
 _TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
+_IF_EXISTS = Parameter("if_exists", Parameter.KEYWORD_ONLY, default="error", annotation="IfExists")
 _SAID = {
     "quote": "return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.",
     "to": "for batches: a folder to which the results are written as Parquet files; the call returns its path.",
+    "if_exists": 'for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"`` goes'
+    " on where a killed run has stopped, and returns a complete folder as it is.",
     "**settings": "settings of :func:`tagframe.configure` for this call: {names}.",
 }
 
@@ -41,8 +44,8 @@ class _Call:
     """A call of an operator on one frame, as a user wrote it."""
 
     def __init__(self, operator: Operator[...], frame: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        if kwargs.get("to") is not None:
-            raise InvalidArgument("to= is for batches; for one frame, use its to_parquet")
+        if kwargs.get("to") is not None or "if_exists" in kwargs:
+            raise InvalidArgument("to= and if_exists= are for batches; for one frame, use its to_parquet")
         if not isinstance(frame, pd.DataFrame):
             raise InvalidArgument(f"{operator.name} takes a frame or batches; got a {type(frame).__name__}")
         self.operator, self.arguments, self.quotes = operator, (frame, *args), bool(kwargs.get("quote"))
@@ -128,7 +131,9 @@ def method_signature(operator: Operator[...], *, quotes: bool = False) -> inspec
     return public.replace(parameters=[me, *rest], return_annotation="Quote" if quotes else "pd.DataFrame | Quote")
 
 
-def _function_signature(operator: Operator[...], extra: Sequence[Parameter] = (_QUOTE, _TO)) -> inspect.Signature:
+def _function_signature(
+    operator: Operator[...], extra: Sequence[Parameter] = (_QUOTE, _TO, _IF_EXISTS)
+) -> inspect.Signature:
     settings = "SearchSettings" if operator.embeds else "CallSettings"
     rest = Parameter("settings", Parameter.VAR_KEYWORD, annotation=f"Unpack[{settings}]")
     declared = operator.signature

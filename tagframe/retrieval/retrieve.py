@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
-from tagframe import config
+from tagframe import config, logs
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import statements_of
@@ -213,7 +213,12 @@ def retrieve_tables(
             beam=beam,
             hops=hops,
         )
-        return _quoted(search, refine) if quote else search()
+        if quote:
+            return _quoted(search, refine)
+        with logs.run("retrieval", "retrieve_tables") as told:
+            found = search()
+            told["tables"] = len(found.tables)
+            return found
 
 
 def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:

@@ -270,6 +270,16 @@ def test_an_empty_database_and_empty_tables(database):
 # --- the password ---------------------------------------------------------------------------------------------------
 
 
+def test_the_password_of_the_environment_is_read(postgres, database, monkeypatch):
+    """With one that is wrong in PostgreSQL's own variable, tagframe's own is taken."""
+    url = database(SHOP)
+    monkeypatch.setenv("PGPASSWORD", "another")
+    monkeypatch.setenv("TAGFRAME_PASSWORD", postgres.password)
+    bare = url.replace(f":{postgres.password}@", "@")
+    assert bare != url
+    assert opened(bare).ids == opened(url).ids
+
+
 def test_the_password_is_nowhere(postgres, database, own_cache):
     url = database(SHOP)
     corpus = opened(url)

@@ -11,8 +11,8 @@ import pytest
 
 from tag_bench.server import DROP, Reply, Request, Server, error
 from tagframe import errors
-from tagframe.lm import LM, Prompt, RetryPolicy
-from tagframe.lm.pacing import AdaptiveLimit
+from tagframe.lm import LM, Prompt, RetryPolicy, pacing
+from tagframe.lm.pacing import AdaptiveLimit, server_state
 
 pytestmark = pytest.mark.slow
 
@@ -222,3 +222,28 @@ def test_a_key_is_struck_out_whole(server: Server):
     failed = lm.complete(prompts(1))[0].error
     assert isinstance(failed, errors.ContextTooLong)
     assert "key ***: maximum context" in str(failed)
+
+
+def test_a_server_that_is_down_is_not_tried_anew_by_each_call(server: Server, monkeypatch: pytest.MonkeyPatch):
+    """Calls of ten rows each, as of a pipeline in batches: too few for any of them to give up by itself."""
+    up = False
+    server.answers = lambda request: "True" if up else error(500)
+    lm = lm_of(server, retry=RetryPolicy(faults=2, first_wait=0.001, longest_wait=0.002))
+
+    def failed() -> set[type]:
+        completions = lm.complete(prompts(10))
+        return {type(completion.error) for completion in completions}
+
+    assert failed() == {errors.ServerFailed}
+    asked = server.count
+    assert asked == 30
+    assert failed() == {errors.RunStopped}
+    assert server.count == asked  # it rests
+    monkeypatch.setattr(pacing, "REST", 0.0)
+    assert failed() == {errors.RunStopped}  # what was found before still rests
+    server_state(lm.transport.endpoint, lm.model).is_down(errors.ServerFailed("the server failed"))
+    assert failed() == {errors.ServerFailed, errors.RunStopped}
+    assert server.count == asked + 1  # one request looks whether it is back
+    up = True
+    assert failed() == {type(None)}
+    assert server.count == asked + 11

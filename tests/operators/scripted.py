@@ -58,6 +58,9 @@ class _ScriptedStream(contextlib.AbstractContextManager):
     def __exit__(self, *_: object) -> None:
         self._under_way.clear()
 
+    def usage(self) -> Usage:
+        return Usage()
+
     def put(self, batch: Batch) -> None:
         if batch.sends and batch.known is None:
             self._record(batch)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
@@ -121,7 +123,7 @@ def test_a_folder_is_there_only_when_it_is_whole(tmp_path: Path):
 def test_a_column_that_is_null_in_one_batch_has_one_type_in_all_files(tmp_path: Path):
     parts = [pd.DataFrame({"n": [1], "note": [None]}), pd.DataFrame({"n": [2], "note": ["x"]})]
     folder = sem_map(iter(parts), "Say {n}", lm=Scripted(lambda message: "7"), dtype=int, to=tmp_path / "out")
-    schemas = {str(pq.read_schema(file).field("note").type) for file in folder.iterdir()}
+    schemas = {str(pq.read_schema(file).field("note").type) for file in folder.glob("*.parquet")}
     assert len(schemas) == 1
     assert pd.read_parquet(folder)["note"].isna().tolist() == [True, False]
     assert pd.read_parquet(folder)["_map"].tolist() == [7, 7]
@@ -303,3 +305,65 @@ def test_a_blocking_operator_does_not_take_async_batches():
         sem_filter(later(), "{n} is even", lm=Scripted(even))
     with pytest.raises(InvalidArgument, match="to="):
         awaited(lambda: asem_filter(frames(2)[0], "{n} is even", to="somewhere"))
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The process ends at its third batch, as by kill -9: nothing is tidied up."""
+    to = tmp_path / "out"
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from scripted import Scripted, shown_rows
+import pandas as pd, tagframe as tf
+
+def answer(message):
+    n = shown_rows(message)[-1]["n"]
+    return os._exit(9) if n == 4 else str(n % 2 == 0)
+
+parts = [pd.DataFrame({{"n": [n, n + 1], "m": "x"}}, index=[n, n + 1]) for n in (0, 2, 4)]
+tf.sem_filter(iter(parts), "{{n}} is even", lm=Scripted(answer), to={str(to)!r})
+"""
+    killed = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert killed.returncode == 9, killed.stderr.decode()
+    assert not to.exists()
+    assert list(tmp_path.iterdir())
+
+    def run(lm: Scripted, question: str = "{n} is even", **given: Any) -> list[int]:
+        sem_filter(iter(frames(2, 2, 2)), question, lm=lm, to=to, **given)
+        return sorted(pd.read_parquet(to)["n"])
+
+    lm = Scripted(even)
+    assert run(lm, if_exists="resume") == [0, 2, 4]
+    assert [shown_rows(message)[-1]["n"] for message in lm.asked] == [4, 5]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert run(lm, if_exists="resume") == [0, 2, 4]
+    assert len(lm.asked) == 2
+    with pytest.raises(InvalidArgument, match="another call"):
+        run(lm, "{n} is odd", if_exists="resume")
+    with pytest.raises(InvalidArgument, match="if_exists='replace' or 'resume'"):
+        run(lm)
+    assert run(Scripted(lambda message: "True"), if_exists="replace") == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(InvalidArgument, match="if_exists must be one of"):
+        run(lm, if_exists="append")
+    (to / "mine.txt").write_text("mine")
+    with pytest.raises(InvalidArgument, match="was not written by to="):
+        run(lm, if_exists="replace")
+    assert (to / "mine.txt").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: Path):
+    def again(message: str) -> str:
+        with pytest.raises(InvalidArgument, match="another run writes to"):
+            sem_filter(iter(frames(1)), "{n} is odd", lm=Scripted(even), to=tmp_path / "out")
+        return "True"
+
+    sem_filter(iter(frames(1, 1)), "{n} is even", lm=Scripted(again), to=tmp_path / "out")
+    assert len(pd.read_parquet(tmp_path / "out")) == 2
+
+
+def test_what_a_killed_run_has_left_is_removed(tmp_path: Path):
+    (tmp_path / ".out.tagframe").mkdir()
+    (tmp_path / ".out.tagframe" / "part-000007.parquet").write_bytes(b"half of a file")
+    sem_filter(iter(frames(1)), "{n} is even", lm=Scripted(even), to=tmp_path / "out")
+    assert {path.name for path in tmp_path.rglob("*")} == {"out", ".summary.json", "part-000000.parquet"}

@@ -21,6 +21,7 @@ from tagframe.accessor.operator_methods import FUNCTIONS
 from tagframe.errors import InvalidArgument, NameUnknown, NotConfigured
 from tagframe.lm import LM, Quote
 from tagframe.operators import OPERATORS, Operator
+from tagframe.operators.operator import ADDED
 
 RECORDS = pytest.mark.parametrize("record", list(OPERATORS.values()), ids=list(OPERATORS))
 ROOT = Path(tf.__file__).parents[1]
@@ -42,10 +43,10 @@ def test_every_form_of_an_operator_takes_the_same(record: Operator):
     functions = (getattr(tf, record.name), getattr(tf, f"a{record.name}"))
     method = getattr(TagAccessor, record.name)
     for form in (*functions, method, getattr(QuoteAccessor, record.name)):
-        assert keywords(form, {"frame", "self", "quote", "to", "settings"}) == takes, form
+        assert keywords(form, {"frame", "self", "settings", *ADDED}) == takes, form
         assert inspect.signature(form).parameters["settings"].kind is inspect.Parameter.VAR_KEYWORD
         assert ("quote" in inspect.signature(form).parameters) == (form in (*functions, method))
-        assert ("to" in inspect.signature(form).parameters) == (form in functions)
+        assert ({"to", "if_exists"} <= {*inspect.signature(form).parameters}) == (form in functions)
         text = pydoc.render_doc(form, renderer=pydoc.plaintext)
         for name in inspect.signature(form).parameters:
             assert f"    {name}: " in text or f"    **{name}: " in text or name == "self", (form, name)

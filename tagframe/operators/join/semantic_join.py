@@ -9,7 +9,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.config import CallSettings
-from tagframe.errors import InvalidArgument, RowsFailed
+from tagframe.errors import FailedRowsWarning, InvalidArgument, RowsFailed, warn
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
@@ -28,6 +28,7 @@ from tagframe.operators.outcome import (
     error_column,
     error_name,
     error_text,
+    failed_rows,
     free_name,
     outcome_frame,
     refuse_taken,
@@ -209,6 +210,10 @@ def _finished(
             'on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
             joined,
             [error for _, error in (*failures, *lost_right)],
+        )
+    if failures:
+        warn(
+            f"sem_join: {failed_rows(len(outcomes), [error for _, error in failures], 'left rows')}", FailedRowsWarning
         )
     return joined
 

@@ -1,0 +1,81 @@
+"""The log: ``tagframe`` with a child for each room, for start and end of runs, requests and statements.
+
+No line has a cell, a literal of a statement, a prompt, an answer or an API key. What a line counts is also in fields of
+its record (``extra=`` of :mod:`logging`), for logs as JSON. Warnings are logged by :func:`tagframe.errors.warn`.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def note(room: str, level: int, what: str, **fields: Any) -> None:
+    """Log a line of a room with its fields; fields that are None are left out."""
+    log = logging.getLogger(f"tagframe.{room}")
+    if log.isEnabledFor(level):
+        told = {name: value for name, value in fields.items() if value is not None}
+        shown = ", ".join(
+            f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}" for name, value in told.items()
+        )
+        log.log(level, "%s%s", what, f" ({shown})" if shown else "", extra=told)
+
+
+def note_statement(room: str, sql: str, dialect: str) -> None:
+    """Log a statement without its literals, which may be cells."""
+    if not logging.getLogger(f"tagframe.{room}").isEnabledFor(logging.DEBUG):
+        return
+    import sqlglot
+
+    try:
+        tokens = [(token.token_type.name, token.text) for token in sqlglot.tokenize(sql, read=dialect)]
+    except (sqlglot.errors.SqlglotError, ValueError):  # of no dialect that it knows
+        tokens = []
+    shown = ("?" if kind.endswith(("STRING", "NUMBER")) else text for kind, text in tokens)
+    note(room, logging.DEBUG, "statement", sql=" ".join(shown))
+
+
+@contextmanager
+def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
+    """Log the start and the end of a block, with what it puts into the dict; a warning if it failed, or rows did."""
+    told: dict[str, Any] = {}
+    began = time.monotonic()
+    note(room, logging.INFO, f"{what} started", **fields)
+    try:
+        yield told
+    except BaseException as error:
+        seconds = time.monotonic() - began
+        note(
+            room,
+            logging.WARNING,
+            f"{what} failed",
+            **{**fields, "error": type(error).__name__, "seconds": seconds, **told},
+        )
+        raise
+    level = logging.WARNING if told.get("failed") else logging.INFO
+    note(room, level, f"{what} ended", **{**fields, "seconds": time.monotonic() - began, **told})
+
+
+def runs(
+    room: str, what: str, counts: Callable[[Any], Mapping[str, Any]]
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Log the start and the end of every call of a function, with the counts of its result."""
+
+    def logged(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            with run(room, what) as told:
+                found = function(*args, **kwargs)
+                told.update(counts(found))
+            return found
+
+        return call
+
+    return logged
