@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from tag_bench.data import SEED
 from tag_bench.fit_examples import Example
 from tag_bench.records import with_progress
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
@@ -26,13 +25,9 @@ question in data unlike that of the fit (FIBEN)."""
 _SOME_PENALTY = 1e-3  # logistic regressions have few weights and many rows
 
 SET_POOL = 10
-"""The number of tables for the sets of the second stage."""
+"""The number of tables for the sets of the second stage. All sets count: if only the hardest did, the many small ones
+that lack one table would be fitted too little, and be too likely."""
 
-SETS = 160
-"""The number of sets per question for the second stage: the needed one, the hardest others, and some at random."""
-
-RANDOM_SETS = 40
-_ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
 _SIZES = np.array([position for position, name in enumerate(FEATURES) if name.startswith("size_")])
 
 _Step = tuple[float, Floats]
@@ -85,10 +80,9 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     The first comparison fits how many tables are needed, the second which ones. If a user gives k, only the second
     matters.
     """
-    random = np.random.default_rng(SEED)
     parts, needed, kept = [], [], []
     for example in with_progress(group, "sets"):
-        found = _sets_of(example, first_stage, random)
+        found = _sets_of(example, first_stage)
         if found is not None:
             parts.append(found[0])
             needed.append(found[1])
@@ -100,8 +94,8 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     goal = first + np.array(needed)
     size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
     alike = size == np.repeat(size[goal], counts)
-    scale = every.std(axis=0) + 1e-6
-    every = every / scale
+    scale = every.std(axis=0, dtype=np.float64) + 1e-6
+    every /= scale.astype(np.float32)
 
     def step(weights: Floats) -> _Step:
         scores = (every @ weights.astype(np.float32)).astype(np.float64)
@@ -117,10 +111,8 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
 
 
-def _sets_of(
-    example: Example, weights: Weights, random: np.random.Generator
-) -> tuple[npt.NDArray[np.float32], int] | None:
-    """The features of the needed set, the hardest others and some more, and which one is needed."""
+def _sets_of(example: Example, weights: Weights) -> tuple[npt.NDArray[np.float32], int] | None:
+    """The features of all sets, and which one is needed; None if that is none of them."""
     positions, problem = example.scored(weights, SET_POOL)
     held = positions.tolist()
     if not example.gold or not set(example.gold) <= set(held):
@@ -133,13 +125,7 @@ def _sets_of(
         start += len(sets)
     if goal is None:  # more tables than the largest sets have
         return None
-    features = set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32)
-    rough = features[:, FEATURES.index("sum_prior")] + 0.5 * features[:, FEATURES.index("link_tree")]
-    rough = rough + _ROUGH_SIZE * (features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
-    hardest = np.argsort(-rough, kind="stable")[: SETS - RANDOM_SETS]
-    drawn = random.choice(len(rough), min(RANDOM_SETS, len(rough)), replace=False)
-    kept = np.unique(np.concatenate([[goal], hardest, drawn]))
-    return features[kept], int(np.flatnonzero(kept == goal)[0])
+    return set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32), goal
 
 
 def fit_logistic(

@@ -3,6 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tagframe.joins.components import Components
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
@@ -22,11 +23,21 @@ def problem():
         fine=rng.random((14, n)),
         omega=omega + omega.T,
         link=link + link.T,
+        refers=rng.random((n, n)) < 0.3,
         similarity=alike + alike.T,
         kind=kind,
         row_weight=rng.random(14),
         signals=rng.random((n, len(SIGNALS))),
         source=np.array([0, 0, 0, 1, 1, 2]),
+    )
+
+
+def can_join(problem, one, other):
+    """Whether they are linked, or refer to the same table."""
+    linked = problem.link >= 0.5
+    return linked[one, other] or any(
+        linked[one, hub] and linked[other, hub] and problem.refers[one, hub] and problem.refers[other, hub]
+        for hub in CHOSEN
     )
 
 
@@ -54,6 +65,13 @@ def naive(problem, tables):
     edges, _ = spanning_forest(np.where(problem.link >= 0.5, problem.link, 0), tables)
     found["unlinked"] = len(tables) - 1 - len(edges)
     found["connected"] = float(found["unlinked"] == 0)
+    joined = [(one, other) for one, other in combinations(CHOSEN, 2) if can_join(problem, one, other)]
+    parts, inside = Components(CHOSEN), Components(tables)
+    for one, other in joined:
+        parts.join(one, other)
+        if {one, other} <= {*tables}:
+            inside.join(one, other)
+    found["apart"] = len(inside.groups()) - len({parts.root(table) for table in tables})
     databases = len(set(problem.source[tables].tolist()))
     found["other_databases"], found["one_database"] = databases - 1, float(databases == 1 and len(tables) > 1)
     found["near_duplicate"] = max((problem.similarity[i, j] for i in tables for j in tables), default=0.0)

@@ -365,6 +365,7 @@ def among_promising(
         signals=found.signals[positions],
         source=index.database[positions],
         link=index.links.matrix(tables),
+        refers=index.links.refers(tables),
         similarity=near_duplicates(index, tables),
         anchor=anchors(tables, anchored),
         looked=looked[positions],
