@@ -31,7 +31,8 @@ from tag_bench.retrieval import reliability
 from tagframe.retrieval.methods.auto import MOST, POOL, confidence_of, fitted, of_size, posterior
 from tagframe.retrieval.methods.confidence import COMPLETE, complete_features, doubts
 from tagframe.retrieval.methods.posterior import Posterior
-from tagframe.retrieval.methods.weights import Weights
+from tagframe.retrieval.methods.sets import FEATURES
+from tagframe.retrieval.methods.weights import Weights, read_weights
 from tagframe.retrieval.problem import SelectionProblem
 from tagframe.retrieval.signals import FACTS
 
@@ -103,10 +104,27 @@ def folds(examples: Iterable[Example]) -> dict[tuple[str, str], int]:
 
 def fit_stages(group: Sequence[Example]) -> Weights:
     """Fit both stages; if the data has a half for reporting, its questions are left out."""
-    apart = {(example.data, example.reported) for example in group}
-    used = [example for example in group if not (example.reported and (example.data, False) in apart)]
+    used = _fitted_on(group)
     first = Weights(fit_tables(used), {})
     return Weights(first.table, fit_sets(used, first))
+
+
+def write_only(name: str, path: Path, group: Sequence[Example], *within: str) -> dict[str, float]:
+    """Fit the weight of one feature of sets beside the others of a ``weights.json``, or of the part with this name."""
+    text = path.read_text(encoding="utf-8")
+    given = json.loads(text)
+    part, known = given, read_weights(text)
+    for inner in within:
+        part, known = part[inner], getattr(known, inner)
+    found = rounded({name: fit_sets(_fitted_on(group), known, [name])[name]})
+    part["set"].update(found)
+    path.write_text(json.dumps(given, indent=2) + "\n", encoding="utf-8")
+    return found
+
+
+def _fitted_on(group: Sequence[Example]) -> list[Example]:
+    apart = {(example.data, example.reported) for example in group}
+    return [example for example in group if not (example.reported and (example.data, False) in apart)]
 
 
 def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
@@ -211,6 +229,12 @@ def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
     help="A folder for vectors and evidence, so that a second fit takes minutes. It contains pickles, so nobody "
     "else may write there.",
 )
+@click.option(
+    "--only",
+    type=click.Choice(FEATURES),
+    metavar="FEATURE",
+    help="Fit only the weight of this feature of sets; keep the other weights of the --weights file.",
+)
 @click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
@@ -218,6 +242,7 @@ def command(
     folders: tuple[Path, ...],
     questions: int,
     cache: Path | None,
+    only: str | None,
     embedder: str | None,
     weights: Path | None,
     output: Any,
@@ -226,11 +251,16 @@ def command(
 
     Example: python -m tag_bench fit --data spider bird spider_train spider2 --weights tagframe/retrieval/weights.json
     """
+    if only is not None and (weights is None or not weights.is_file()):
+        raise click.ClickException("--only needs the --weights file that it updates")
     with tf.context(embedder=embedder):
         examples = [example for folder in folders for example in read_examples(folder, questions, cache)]
         examples += read_names(folders, questions, cache)
         examples += [example for folder in folders for example in read_alone(folder, questions, cache)]
     names = list(dict.fromkeys(example.data for example in examples))
+    if only is not None and weights is not None:
+        json.dump({"data": names, "set": write_only(only, weights, examples)}, output, indent=2)
+        return
     fold_of = folds(examples)
     out: list[Judged] = []
     for name in names if len(names) > 1 else []:

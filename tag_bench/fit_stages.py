@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,31 +75,40 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
 
 
-def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
+def fit_sets(group: Sequence[Example], known: Weights, free: Sequence[str] = FEATURES) -> dict[str, float]:
     """The second stage: the needed set against all small sets, and again against those of its size.
 
     The first comparison fits how many tables are needed, the second which ones. If a user gives k, only the second
     matters.
+
+    Args:
+        group: the questions.
+        known: the weights of the first stage, and those of the second that are not fitted.
+        free: the features whose weights are fitted.
     """
-    parts, needed, kept = [], [], []
+    stays = replace(known, set={name: weight for name, weight in known.set.items() if name not in free})
+    columns = [FEATURES.index(name) for name in free]
+    parts, given, sizes, needed, kept = [], [], [], [], []
     for example in with_progress(group, "sets"):
-        found = _sets_of(example, first_stage)
+        found = _sets_of(example, known)
         if found is not None:
-            parts.append(found[0])
-            needed.append(found[1])
+            features, goal = found
+            parts.append(features[:, columns].astype(np.float32))
+            given.append(stays.utilities(features))
+            sizes.append(features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
+            needed.append(goal)
             kept.append(example)
     weight = shares(kept)
     counts = np.array([len(part) for part in parts])
     first = np.cumsum(counts) - counts
-    every = np.concatenate(parts)
+    every, offset, size = np.concatenate(parts), np.concatenate(given), np.concatenate(sizes)
     goal = first + np.array(needed)
-    size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
     alike = size == np.repeat(size[goal], counts)
     scale = every.std(axis=0, dtype=np.float64) + 1e-6
     every /= scale.astype(np.float32)
 
     def step(weights: Floats) -> _Step:
-        scores = (every @ weights.astype(np.float32)).astype(np.float64)
+        scores = offset + (every @ weights.astype(np.float32))
         odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
         loss, slope = SET_PENALTY * float(weights @ weights), np.zeros(len(every))
         for among in (odds, np.where(alike, odds, 0.0)):
@@ -108,10 +118,10 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
         slope[goal] -= 2 * weight
         return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * SET_PENALTY * weights
 
-    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
+    return {**stays.set, **dict(zip(free, (minimised(step, len(free)) / scale).tolist(), strict=True))}
 
 
-def _sets_of(example: Example, weights: Weights) -> tuple[npt.NDArray[np.float32], int] | None:
+def _sets_of(example: Example, weights: Weights) -> tuple[Floats, int] | None:
     """The features of all sets, and which one is needed; None if that is none of them."""
     positions, problem = example.scored(weights, SET_POOL)
     held = positions.tolist()
@@ -125,7 +135,7 @@ def _sets_of(example: Example, weights: Weights) -> tuple[npt.NDArray[np.float32
         start += len(sets)
     if goal is None:  # more tables than the largest sets have
         return None
-    return set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32), goal
+    return set_features(problem, np.arange(len(held), dtype=np.intp)), goal
 
 
 def fit_logistic(

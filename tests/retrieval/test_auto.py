@@ -39,6 +39,28 @@ def test_the_posterior_is_the_softmax_of_the_utilities():
     assert known.tables()[0] == pytest.approx(known.probability[[0, 3, 4, 6]].sum())
 
 
+@pytest.mark.parametrize(
+    ("references", "connecting"),
+    [
+        pytest.param([(2, 0), (2, 1)], [2], id="a table of pairs"),
+        pytest.param([(0, 2), (2, 1)], [2], id="a chain"),
+        pytest.param([(2, 0), (2, 3), (3, 1)], [2, 3], id="a chain of two"),
+        pytest.param([(0, 2), (1, 2)], [], id="both refer to it, so it is not needed"),
+        pytest.param([(0, 1), (2, 0), (2, 1)], [], id="they are linked"),
+        pytest.param([(2, 0), (3, 1)], [], id="nothing connects them"),
+    ],
+)
+def test_tables_that_connect_two_sure_tables_are_likely(references, connecting):
+    sizes = {f"size_{size}": -2.0 * (size - 1) for size in range(2, 6)}
+    weights = replace(WEIGHTS, set={"sum_dense": 3.0, "apart": -9.0, **sizes})
+    links = np.zeros((5, 5), dtype=bool)
+    links[tuple(np.transpose(references))] = True
+    problem = problem_of([3.0, 3.0, 0.0, 0.0, 0.0], references, refers=links)
+    chances = posterior(problem, weights).tables()
+    assert (chances[:2] > 0.8).all()
+    assert [position for position in (2, 3, 4) if chances[position] > 0.8] == connecting
+
+
 def test_k_auto_gives_the_fewest_tables_that_are_surely_all():
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
     known = posterior(problem, WEIGHTS)

@@ -23,7 +23,7 @@ from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.confidence import BARE, complete_features, doubts, names_features
 from tagframe.retrieval.methods.posterior import Posterior
-from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
+from tagframe.retrieval.methods.sets import FEATURES, LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.prepare import Prepared, anchors
 from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
@@ -70,11 +70,34 @@ with 500 tables, .6 with 3,000."""
 def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
     """The posterior over the sets of the most promising tables; anchors are in every set."""
     positions = pool(problem)
-    utilities = weights.utilities(set_features(problem, positions))
+    features = set_features(problem, positions)
+    apart = weights.set.get("apart", 0.0) * features[:, FEATURES.index("apart")]
+    utilities = within_databases(problem, positions, weights.utilities(features) - apart, apart)
     if problem.examples is not None:
         learned = learned_sets(problem, positions, utilities) @ weights.of_learned(SETS)
         utilities = utilities + problem.examples.share * (learned - utilities)
     return posterior_of(problem, positions, utilities)
+
+
+def within_databases(
+    problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats, joins: Floats
+) -> Floats:
+    """The utilities of sets, with a term that says which set of a database is needed, but not which database.
+
+    How tables join says nothing about whether another database answers the question better. So the term is added, and
+    the sets of the same databases keep their probability together.
+    """
+    _, source = np.unique(problem.source[positions], return_inverse=True)
+    members = set_masks(len(positions))[:, None] >> np.arange(len(positions)) & 1
+    of_set = np.bitwise_or.reduce(np.where(members, 1 << source.astype(np.int64), 0), axis=1)
+    _, group = np.unique(of_set, return_inverse=True)
+
+    def total(scores: Floats) -> Floats:
+        best = np.full(group.max() + 1, -np.inf)
+        np.maximum.at(best, group, scores)
+        return np.asarray(best + np.log(np.bincount(group, np.exp(scores - best[group]))))
+
+    return utilities + joins + (total(utilities) - total(utilities + joins))[group]
 
 
 def learned_sets(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Floats:
@@ -269,8 +292,8 @@ def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
     """The probability that a set is complete, as it is reported.
 
-    If only the names of one database are known, it is lowered; if statements were learned there, it is raised again to
-    what similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
+    If only names are known, it is lowered; if statements were learned there, it is raised again to what similar
+    questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
     return.
     """
     if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
@@ -283,7 +306,7 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
             without = confidence_of(plain, posterior(plain, weights), weights, tables)
             chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
         return chance
-    if facts.get("bare", 0.0) <= BARE:
+    if facts.get("unseen", 0.0) <= BARE:
         return chance
     chance = weights.by_names(chance, names_features(chance, facts))
     if weights.unlike(facts):

@@ -40,10 +40,10 @@ FEATURES = (
 sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: how much S covers of the rows of a kind;
 cover_least: the smallest addition of one table to that; cover_alone: the part that only one table of S covers. lacking:
 how many names S lacks that other tables of its databases hold. link_tree: the maximum spanning tree over link scores.
-unlinked: how many links are missing to connect S; connected: 1 if none is; apart: how many joins S lacks that
-further tables could make (:func:`_joined`), since a query joins the tables that it reads. other_databases: how many databases beside
-the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. size_*: 1 for sets
-of that size.
+unlinked: how many links are missing to connect S; connected: 1 if none is; apart: how many joins S lacks that further
+tables could make (:func:`_joined`), since a query joins the tables that it reads. other_databases: how many databases
+beside the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. size_*: 1
+for sets of that size.
 """
 
 
