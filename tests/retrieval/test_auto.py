@@ -61,6 +61,19 @@ def test_tables_that_connect_two_sure_tables_are_likely(references, connecting):
     assert [position for position in (2, 3, 4) if chances[position] > 0.8] == connecting
 
 
+def test_how_tables_join_says_nothing_about_which_database_is_needed():
+    weights = replace(WEIGHTS, set={"sum_dense": 2.0, "apart": -9.0, "other_databases": -99.0, "size_2": -1.0})
+    links = np.zeros((6, 6), dtype=bool)
+    links[2, 0] = links[2, 1] = links[3, 4] = True  # the second database has what it needs in two linked tables
+    asked = [1.0, 1.0, 0.0, 1.0, 1.0, 0.0], [(2, 0), (2, 1), (3, 4)]
+    problem = problem_of(*asked, refers=links, source=[0, 0, 0, 1, 1, 1])
+    known = posterior(problem, weights)
+    plain = posterior(problem, replace(weights, set={**weights.set, "apart": 0.0}))
+    first = known.members[:, 3:].sum(axis=1) == 0
+    assert known.probability[first].sum() == pytest.approx(plain.probability[first].sum())
+    assert known.tables()[2] > plain.tables()[2]
+
+
 def test_k_auto_gives_the_fewest_tables_that_are_surely_all():
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
     known = posterior(problem, WEIGHTS)
@@ -140,9 +153,9 @@ def test_where_no_database_of_the_fit_is_like_this_one_it_is_said_and_surely_les
     def found(**facts):
         return fitted(replace(problem, facts=facts), 2, weights), fitted(replace(problem, facts=facts), None, weights)
 
-    known, automatic = found(bare=1.0, log_tables=4.0)
-    strange, strangely = found(bare=1.0, log_tables=6.0)
-    with_rows, _ = found(bare=0.0, log_tables=6.0)
+    known, automatic = found(bare=1.0, unseen=1.0, log_tables=4.0)
+    strange, strangely = found(bare=1.0, unseen=1.0, log_tables=6.0)
+    with_rows, _ = found(bare=0.0, unseen=0.0, log_tables=6.0)
     assert with_rows.confidence == known.confidence > strange.confidence > 0
     assert strange.indices == known.indices
     assert "may be far off" in strangely.note
@@ -153,8 +166,8 @@ def test_where_names_are_all_that_is_known_it_is_less_sure_of_the_same_tables():
     weights = replace(WEIGHTS, sure={"sure": 0.5, "unlinked": -2.0})
     linked, unlinked = problem_of([2.0, 0.5, 0.1], [(0, 2), (0, 1)]), problem_of([2.0, 0.5, 0.1])
 
-    def found(problem, bare, given):
-        return fitted(replace(problem, facts={"bare": bare}), weights=given)
+    def found(problem, unseen, given):
+        return fitted(replace(problem, facts={"unseen": unseen}), weights=given)
 
     for problem in (linked, unlinked):
         elsewhere, here, before = (found(problem, *given) for given in ((0.0, weights), (1.0, weights), (1.0, WEIGHTS)))
@@ -187,13 +200,13 @@ def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
 
 def test_names_make_nothing_surer():
     weights = replace(WEIGHTS, sure={"one": 5.0})
-    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"bare": 1.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"unseen": 1.0})
     assert fitted(problem, 1, weights).confidence == fitted(problem, 1, WEIGHTS).confidence < 0.9
 
 
 def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
     weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
-    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"unseen": 1.0})
     tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
     without = fitted(problem, 2, weights)
     known = posterior(problem, weights)
