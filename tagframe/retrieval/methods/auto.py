@@ -292,8 +292,8 @@ def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
     """The probability that a set is complete, as it is reported.
 
-    If only names of many tables are known, it is lowered; if statements were learned there, it is raised again to what similar
-    questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
+    If only names of many tables are known, it is lowered; if statements were learned there, it is raised again to what
+    similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
     return.
     """
     if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
