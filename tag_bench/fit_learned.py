@@ -214,9 +214,10 @@ def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
             rows, goal = found
             before, size = rows[:, SETS.index("utility")], rows[:, SETS.index("size")] * plain.learned["size"]
             known = case.index.has_rows.mean() * case.found.facts["known"]
+            prior = plain.for_question(case.found.facts).prior(case.found.signals)
             gain = []
             for few in _PAIRS:
-                of_size, of_all = case.found.known.shares(few, known, case.found.vector)
+                of_size, of_all = case.found.known.shares(few, known, case.found.vector, prior)
                 scores = before + of_all * (rows @ own + of_size * size - before)
                 gain.append(float(scores[goal] - scores.max() - np.log(np.exp(scores - scores.max()).sum())))
             gains[case.data].append(gain)

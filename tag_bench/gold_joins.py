@@ -23,10 +23,12 @@ class JoinBlock:
     Attributes:
         tables: lower case, in the order of the joins.
         rows_sql: a statement that gives the row numbers of each table in the joined rows, in the same order.
+        pairs: what it makes equal between two of the tables: (position in ``tables``, column), twice.
     """
 
     tables: tuple[str, ...]
     rows_sql: str
+    pairs: tuple[tuple[tuple[int, str], tuple[int, str]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,14 @@ class _Block:
             elif isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select):
                 self.derived[item.alias_or_name.lower()] = _Block(item.this, schema, outer, self.named)
 
+    def place(self, column: Any) -> tuple[int, str] | None:
+        """The position in ``tables`` and the name of a column of a table in this FROM."""
+        name, owner = column.name.lower(), column.table.lower()
+        for position, (alias, table) in enumerate(self.tables.items()):
+            if owner == alias or (not owner and name in self.schema.get(table, ())):
+                return position, name
+        return None
+
     def resolve(self, column: Any) -> Column | None:
         """The table and column of a column expression."""
         from sqlglot import exp
@@ -147,7 +157,7 @@ def _selects(query: Any) -> list[Any]:
     return [query] if isinstance(query, exp.Select) else []
 
 
-def _join_block(block: _Block) -> JoinBlock:
+def _join_block(block: _Block, dialect: str) -> JoinBlock:
     """The SELECT's FROM with its joins; if a join has no ON, with the predicates of WHERE that link tables."""
     from sqlglot import exp
 
@@ -156,16 +166,17 @@ def _join_block(block: _Block) -> JoinBlock:
     for part in ("from_", "from", "joins"):
         if select.args.get(part):
             rows.set(part, select.args[part])
-    links = []
-    if any(not join.args.get("on") and not join.args.get("using") for join in select.args.get("joins") or ()):
-        for node in _own_nodes(select):
-            if isinstance(node, exp.EQ) and all(isinstance(side, exp.Column) for side in (node.left, node.right)):
-                one, other = block.resolve(node.left), block.resolve(node.right)
-                if one is not None and other is not None and one[0] != other[0]:
-                    links.append(node.copy())
-    if links:
+    links, pairs = [], []
+    tables = tuple(block.tables.values())
+    for node in _own_nodes(select):
+        if isinstance(node, exp.EQ) and all(isinstance(side, exp.Column) for side in (node.left, node.right)):
+            one, other = block.place(node.left), block.place(node.right)
+            if one is not None and other is not None and tables[one[0]] != tables[other[0]]:
+                pairs.append((one, other))
+                links.append(node.copy())
+    if links and any(not join.args.get("on") and not join.args.get("using") for join in select.args.get("joins") or ()):
         rows = rows.where(*links)
-    return JoinBlock(tuple(block.tables.values()), rows.sql(dialect="sqlite"))
+    return JoinBlock(tables, rows.sql(dialect=dialect), tuple(pairs))
 
 
 def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoins:
@@ -197,7 +208,7 @@ def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoin
             blocks.append(block)
             twice = twice or len(set(block.names)) < len(block.names)
             if len(block.names) > 1 and not block.derived:
-                texts.append(_join_block(block))
+                texts.append(_join_block(block, dialect))
             for node in _own_nodes(select):
                 if isinstance(node, exp.EQ):
                     link(direct, block.resolve(node.left), block.resolve(node.right))

@@ -9,22 +9,21 @@ import json
 import re
 import resource
 import time
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import pandas as pd
 
-import tagframe
 from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
+from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.perturbed import DISTURBANCES
 from tag_bench.records import RECORDS, Records, settings_of
 from tag_bench.small_frames import disturbed, small_frames
@@ -32,14 +31,12 @@ from tag_bench.warehouses import beside, schema_alone, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
-from tagframe.errors import FanOut, NotConnected
+from tagframe.errors import NotConnected
 from tagframe.joins import JoinPlan, plan_joins
+from tagframe.joins.steps import PlanTable
 from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.role_hints import role_hints
-
-_ROW = "row number"
-"""A column that is added to every table of a merge under test."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +178,7 @@ def merge_outcomes(
                 counts["gold SQL does not run"] += 1
                 continue
             empty = empty and gold.empty
-            held = held and _holds(rows, gold, block.tables)
+            held = held and holds_rows(rows, gold, block.tables)
         counts["contained"] += held
         counts["not empty"] += not empty
         counts["contained, not empty"] += held and not empty
@@ -208,29 +205,15 @@ def merge_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any
 
 def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
     assert database.file is not None
-    numbered = replace(
-        plan,
-        sources=tuple(replace(source, columns=(*source.columns, _ROW)) for source in plan.sources),
-        alternatives=(),
-    )
-    columns: dict[str, set[str]] = {table: set() for table in plan.tables}
-    for step in plan.steps:
-        columns[step.base].update(step.base_columns)
-        columns[step.table].update(step.columns)
-    frames = {}
     with closing(connect_readonly(database.file)) as connection:
-        for source in plan.sources:
-            shown = [f"rowid AS {quoted(_ROW)}", *map(quoted, sorted(columns[source.id]))]
-            frames[source.id] = pd.read_sql(f"SELECT {', '.join(shown)} FROM {quoted(source.name)}", connection)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            wanted = [f"{source.id}.{_ROW}" for source in plan.sources]
-            frame = tagframe.merge(frames, plan=numbered, on_loss="allow", columns=wanted)
-    except FanOut:
-        return None
-    chosen = {numbered.column_names()[source.id, _ROW]: source.name.lower() for source in plan.sources}
-    return frame.rename(columns=chosen)
+
+        def read(table: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
+            shown = [f"rowid AS {quoted(ROW)}", *map(quoted, columns)]
+            return pd.read_sql(f"SELECT {', '.join(shown)} FROM {quoted(table.name)}", connection)
+
+        merged = merged_rows(plan, read)
+    names = {source.id: source.name.lower() for source in plan.sources}
+    return None if merged is None else merged.rows.rename(columns=names)
 
 
 def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
@@ -242,15 +225,6 @@ def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
         return None
     finally:
         connection.close()
-
-
-def _holds(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> bool:
-    """Whether the merged rows contain every gold row, as often as the gold SQL gives it."""
-    if gold.empty:
-        return True
-    have = rows[list(tables)].value_counts()
-    need = gold.set_axis(list(tables), axis="columns").value_counts()
-    return bool((have.reindex(need.index, fill_value=0) >= need).all())
 
 
 def lake_cost(tables: int) -> dict[str, Any]:

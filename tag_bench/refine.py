@@ -25,7 +25,7 @@ from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances
+from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances, possible
 
 WEIGHTS = (0.0, 2.0, 4.0, 8.0)
 """The weights to try."""
@@ -70,7 +70,7 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records:
         outcomes: dict[str, Outcome] = {}
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
-            looked[[positions[table] for table in shown]] = said.log_odds(shown, weight)
+            looked[[positions[table] for table in shown]] = said.log_odds(shown, possible(index), weight)
             with_look = replace(evidence, looked=looked, facts=facts)
             (tables, sure), *selected = (_selected(method, index, asked, with_look, size) for size in (None, *SIZES))
             by_size = [some for some, _ in selected]

@@ -476,7 +476,8 @@ def command(
         by_database = sorted(questions, key=lambda one: one.database) if own_database else questions
         told = kept.each(by_database, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}")
         if misses:
-            raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
+            said = f"{len(misses):,} of {len(questions):,} questions lack answers; of the last one, {misses[-1]}"
+            raise click.ClickException(said)
         return [one for record, question in zip(told, by_database, strict=True) for one in found_in(record, question)]
 
     settings = settings_of(embedder=None if encoder is None else encoder.name)

@@ -16,11 +16,13 @@ from typing import Any
 import click
 
 from tag_bench.databases import percent
-from tag_bench.gold_joins import gold_joins
+from tag_bench.gold_joins import GoldJoins, gold_joins
+from tag_bench.warehouse_plans import statement_plans
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.schema_only import schema_profiles
 from tagframe.keys import KeyPair, infer_key_pairs
+from tagframe.keys.inference import ACCEPTED
 
 Link = frozenset[str]
 """Both columns as ``table.column`` in lower case, without a direction."""
@@ -37,15 +39,21 @@ def warehouse(folder: Path, *, own_names: bool) -> dict[str, Any]:
     tables = [replace(table, primary_key=(), foreign_keys=()) for table in corpus.profiles]
     gold = read_keys(beside(folder, "keys"))
     bare = infer_key_pairs([_names_only(table) for table in tables], declared=False)
-    found = bare if own_names else infer_key_pairs(tables, declared=False, read=corpus.read)
+    every = [] if own_names else infer_key_pairs(tables, declared=False, read=corpus.read, min_score=0.0)
+    found = bare if own_names else [key for key in every if key.score >= ACCEPTED]
     queries = beside(folder, "queries")
+    gold_of = read_statements(queries, tables) if queries.is_file() else []
+    told = {"plans": None, "merge": None}
+    if gold_of and not own_names:
+        told = statement_plans(folder, gold_of, corpus, every)
     return {
         "dataset": folder.name,
         "tables": len(tables),
         "columns": sum(len(table.columns) for table in tables),
         "keys": None if own_names else scores(found, gold),
         "keys_without_rows": scores(bare, gold),
-        "statements": statements(queries, tables, found) if queries.is_file() else None,
+        "statements": statements(gold_of, found) if gold_of else None,
+        **told,
     }
 
 
@@ -95,27 +103,32 @@ def scores(keys: Sequence[KeyPair], gold: set[Link]) -> dict[str, Any]:
     }
 
 
-def statements(file: Path, tables: Sequence[TableProfile], keys: Sequence[KeyPair]) -> dict[str, Any]:
-    """How many of the distinct joins of the statements are among the keys, or follow from two keys to one column."""
+def read_statements(file: Path, tables: Sequence[TableProfile]) -> list[GoldJoins]:
+    """The joins of each statement of a file."""
     schema = {table.name.lower(): tuple(column.name.lower() for column in table.columns) for table in tables}
-    links = {link for key in keys for link in _parts(key)}
     queries = json.loads(file.read_text(encoding="utf-8"))
-    joins: set[Link] = set()
-    twice = 0
-    for query in queries:
-        gold = gold_joins(query["sql"], schema, dialect="duckdb")
-        twice += gold.twice
-        joins |= {frozenset(".".join(side) for side in pair) for pair in gold.pairs if len({t for t, _ in pair}) == 2}
+    return [gold_joins(query["sql"], schema, dialect="duckdb") for query in queries]
+
+
+def statements(every: Sequence[GoldJoins], keys: Sequence[KeyPair]) -> dict[str, Any]:
+    """How many of the distinct joins of the statements are among the keys, or follow from two keys to one column."""
+    links = {link for key in keys for link in _parts(key)}
+    joins = {
+        frozenset(".".join(side) for side in pair)
+        for gold in every
+        for pair in gold.pairs
+        if len({t for t, _ in pair}) == 2
+    }
     parents: dict[str, set[str]] = {}
     for link in links:
         for side in link:
             parents.setdefault(side, {side}).update(link)
     among = {join for join in joins if join in links or len(set.intersection(*(parents.get(s, {s}) for s in join)))}
     return {
-        "count": len(queries),
+        "count": len(every),
         "joins": len(joins),
         "among_keys": len(among),
-        "tables_twice": twice,
+        "tables_twice": sum(gold.twice for gold in every),
         "missed": _shown(joins - among),
     }
 

@@ -192,11 +192,25 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
 @_json
 def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
     """Describe the tables and columns of CORPUS. DESCRIPTIONS is a CSV file with table, column and description, a
-    schema.yml of dbt, a folder of such files, or a folder with BIRD's database_description.
+    semantic model (of Apache Ossie, dbt or Snowflake), a folder of such files, or a folder with BIRD's
+    database_description.
 
+    \b
     Example: tagframe describe bank.sqlite dictionary.csv
+    Example: tagframe describe warehouse.duckdb target/manifest.json
     """
     _show(_opened(corpus).describe(descriptions), as_json)
+
+
+@main.command("to-ossie")
+@_corpus
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="The YAML file to write.")
+def to_ossie(corpus: str, output: Path) -> None:
+    """Write a draft of a semantic model of CORPUS, in the form of Apache Ossie: tables, keys, descriptions, metrics.
+
+    Example: tagframe to-ossie bank.sqlite -o model.yaml
+    """
+    click.echo(f"a semantic model of {corpus} in {_opened(corpus).to_ossie(output)}")
 
 
 @main.command()
@@ -477,6 +491,7 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 )
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
+@click.option("--reader", help="Serve only what this reader sees, by corpus.for_reader.")
 @_model
 def mcp(sources: tuple[str, ...], lm: str | None, api_base: str | None, store: str | None, **options: Any) -> None:
     """Serve SOURCES to agents over the Model Context Protocol, on standard input and output.

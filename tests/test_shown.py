@@ -15,7 +15,6 @@ import pytest
 import tagframe as tf
 from tagframe.answer.annotating import Annotated
 from tagframe.answer.lm_sql.asked_values import StageReport
-from tagframe.corpus.descriptions import Described
 from tagframe.display import fitted
 from tagframe.display.markup import width_of
 from tagframe.keys import Evidence, KeyPair
@@ -23,6 +22,7 @@ from tagframe.learning.learn import Learned
 from tagframe.lm import Budget, Quote
 from tagframe.operators.cascade import CascadeReport
 from tagframe.operators.join.decide import ClaimReport
+from tagframe.semantic.descriptions import Described
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
 LONG = "a_name_that_is_much_longer_than_any_sensible_person_would_ever_choose_for_a_column"

@@ -109,8 +109,9 @@ def tag(frame: pd.DataFrame) -> TagAccessor:
     return TagAccessor(frame)
 
 
-for _door in ("annotate", "check_keys", "forget", "learn", "retrieve_tables", "tools"):
+for _door in ("annotate", "check_keys", "describe", "forget", "learn", "retrieve_tables", "to_ossie", "tools"):
     register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
+register_door("Answer", "follow_up", "tagframe.answer.ask")
 register_door("CorpusKeys", "frame", "tagframe.accessor.key_doors")
 register_door("TagAccessor", "retrieve_tables", "tagframe.accessor.frame_doors")
 

@@ -13,6 +13,8 @@ from tagframe.doors import shown_as
 from tagframe.learning import forget, learn
 from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
+from tagframe.semantic.describe import describe
+from tagframe.semantic.writing import to_ossie
 
 if TYPE_CHECKING:
     from tagframe.agents.schemas import Format
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from tagframe.answer.checked_keys import CheckedKeys
     from tagframe.lm import Budget
 
-__all__ = ["annotate", "check_keys", "forget", "learn", "retrieve_tables", "tools"]
+__all__ = ["annotate", "check_keys", "describe", "forget", "learn", "retrieve_tables", "to_ossie", "tools"]
 
 
 @overload

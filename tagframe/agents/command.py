@@ -15,6 +15,7 @@ from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, shown
 
 if TYPE_CHECKING:
     from tagframe.agents.tools import Tools
+    from tagframe.corpus import Corpus
 
 
 def serve(
@@ -25,6 +26,7 @@ def serve(
     budget: float | None = None,
     password_from: str | None = None,
     follow_links: bool = False,
+    reader: str | None = None,
 ) -> None:
     """Serve the tables of sources on standard input and output, until the client disconnects.
 
@@ -35,6 +37,7 @@ def serve(
         budget: the most dollars for a model.
         password_from: the environment variable with the password of a server.
         follow_links: as for :func:`tagframe.open_corpus`.
+        reader: whose tables are served; see :meth:`tagframe.Corpus.for_reader`. None for all.
 
     Raises:
         MissingExtra: the SDK is not installed.
@@ -74,7 +77,8 @@ def serve(
         for source in sources:
             secret = password_from if _is_url(source) else None
             corpora.append(open_corpus(source, follow_links=follow_links, password_from=secret, progress=False))
-        return Tools(functools.reduce(Corpus.union, corpora), ask, learn, account, to)
+        corpus = functools.reduce(Corpus.union, corpora)
+        return Tools(corpus if reader is None else _seen(corpus, reader), ask, learn, account, to)
 
     # Standard output is for the protocol only, and results contain the warnings.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="tagframe: %(message)s")
@@ -82,6 +86,18 @@ def serve(
     context = copy_context()
     server = CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None)
     anyio.run(server.run)
+
+
+def _seen(corpus: Corpus, reader: str) -> Corpus:
+    """The corpus of a reader; an error does not quote what the reader may not see."""
+    from tagframe.errors import TagframeError
+
+    try:
+        return corpus.for_reader(reader)
+    except TagframeError:
+        raise SourceNotFound(
+            f"the tables of the reader {reader!r} cannot be opened; corpus.for_reader({reader!r}) tells their owner why"
+        ) from None
 
 
 def _is_url(source: str) -> bool:

@@ -52,6 +52,7 @@ class Found(OfCells):
     bridges: list[str]
     confidence: float | None
     note: str
+    metrics: NotRequired[list[str]]
 
 
 class DescribedColumn(TypedDict):
@@ -74,6 +75,7 @@ class DescribedTable(TypedDict):
     columns: list[DescribedColumn]
     hidden: NotRequired[list[str]]
     keys: list[str]
+    metrics: NotRequired[list[str]]
 
 
 class Described(OfCells):
@@ -213,6 +215,7 @@ class Answered(OfCells):
     values: list[Any]
     sql: str
     assumptions: list[str]
+    metrics: NotRequired[list[str]]
     doubts: list[str]
     tables: list[str]
     confidence: float | None

@@ -36,6 +36,7 @@ from tagframe.agents.waiting import waited_for
 from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
+from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.answer.step_models import driver
@@ -172,7 +173,9 @@ class Tools:
         found = retrieve_tables(question, self.corpus, k=k, confidence=confidence)
         plans = found.plans
         near = near_columns(found)
-        note = "; ".join(part for part in [found.note, *(left_out(plan) for plan in plans)] if part)
+        named = metrics_named(question, self.corpus)
+        said = [found.note, *(left_out(plan) for plan in plans), *defined_twice(named)]
+        note = "; ".join(part for part in said if part)
         for most in _COLUMNS:
             shown = gives.Found(
                 about=ABOUT_CELLS,
@@ -183,6 +186,8 @@ class Tools:
                 confidence=rounded(found.confidence),
                 note=note,
             )
+            if metrics := metric_lines(named, self._known.names, self._dialect):
+                shown["metrics"] = metrics
             if tokens_of(shown) <= TOKENS:
                 return shown
         raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
@@ -274,6 +279,9 @@ class Tools:
             told["primary_key"] = list(profile.primary_key)
         if hidden:
             told["hidden"] = hidden
+        metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
+        if lines := metric_lines(metrics[:_KEYS], self._known.names, self._dialect):
+            told["metrics"] = lines
         return told
 
     # --- joining
@@ -589,7 +597,7 @@ class Tools:
         behind = rows_behind(answer.sources) if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
-        return gives.Answered(
+        told = gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
@@ -601,6 +609,7 @@ class Tools:
             rows_behind=behind,
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )
+        return {**told, "metrics": [*map(str, answer.metrics)]} if answer.metrics else told
 
     def learn(self, question: str, sql: str) -> gives.Learned:
         """Store a statement that answers a question, so that its tables and joins are found for similar questions.

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe import results
 from tagframe.display import Public
+from tagframe.doors import with_doors
 from tagframe.errors import FactUnknown, NotConnected, counted
 from tagframe.lm import Usage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tagframe.answer.ask import AskOptions
+    from tagframe.answer.ask import follow_up
     from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
+    from tagframe.corpus.semantic_model import Metric
     from tagframe.joins import JoinPlan
-    from tagframe.lm import Quote
     from tagframe.retrieval import RetrievedTables
 
 
@@ -59,6 +60,7 @@ class Generated:
     values: Sequence[Any] = ()
 
 
+@with_doors
 @dataclass(frozen=True)
 class Answer(Public):
     """The answer to one question.
@@ -112,6 +114,16 @@ class Answer(Public):
         return tuple(getattr(self.query, "assumptions", ()))
 
     @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of semantic models that the question names and the statement computes."""
+        from tagframe.answer.metrics import uses
+
+        named = getattr(self.query, "metrics", ())
+        reader = None if self.execution is None else self.execution.reader
+        dialect = "" if reader is None else reader.engine.dialect.name
+        return tuple(one for one in named if uses(str(self.query), one, dialect))
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         """What the question needs and the tables lack, in the words of ``syn``."""
         return tuple(getattr(self.query, "lacking", ()))
@@ -157,27 +169,8 @@ class Answer(Public):
         except NotConnected:
             return None
 
-    @overload
-    def follow_up(self, question: str, *, quote: Literal[False] = ..., **options: Unpack[AskOptions]) -> Answer: ...
-    @overload
-    def follow_up(self, question: str, *, quote: Literal[True], **options: Unpack[AskOptions]) -> Quote: ...
-    def follow_up(self, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
-        """Ask further, ``answer.follow_up("and by month?")``: ``syn`` is shown the same tables, the statement of this
-        answer and its reading. The new answer's question is both, and can be followed up again.
-
-        Args:
-            question: what else is asked.
-            quote: as in :func:`tagframe.ask`.
-            **options: as in :func:`tagframe.ask`, except ``k`` and ``method``; those of this answer are not kept.
-
-        Raises:
-            FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
-            EmptyQuestion: the question has no words.
-            Exception: as :func:`tagframe.ask`.
-        """
-        from tagframe.answer.ask import follow_up
-
-        return follow_up(self, question, quote=quote, **options)
+    if TYPE_CHECKING:
+        follow_up = follow_up
 
     def correct(self, sql: str) -> None:
         """Give the statement that answers the question. It is used when the same question is asked again, and as an
@@ -238,7 +231,8 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        said = "".join(f"\nassumed: {one}" for one in self.assumptions)
+        said = "".join(f"\nmetric: {one}" for one in self.metrics)
+        said += "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
         sure = "" if self.confidence is None else f", {self.confidence:.0%} likely right"
         return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
@@ -257,6 +251,7 @@ class Answer(Public):
             "answer": self.text,
             "values": self.values,
             "assumptions": list(self.assumptions),
+            **({"metrics": [str(one) for one in self.metrics]} if self.metrics else {}),
             "doubts": [{"reason": doubt.reason, "facts": doubt.facts} for doubt in self.doubts],
             "lacking": list(self.lacking),
             "confidence": None if self.confidence is None else round(self.confidence, 4),

@@ -16,6 +16,7 @@ from tagframe import results
 from tagframe.answer.generation import is_empty
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
+from tagframe.answer.metrics import defined_twice, is_called_as_data, uses
 from tagframe.answer.readings import difference, other_readings, same_rows, ties_of
 from tagframe.answer.rival_columns import rival_columns
 from tagframe.answer.sql_tree import parsed, written
@@ -31,8 +32,9 @@ from tagframe.retrieval.methods.auto import NOTHING_FITS
 
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
+    from tagframe.answer.query import Query
 
-Reason = Literal["lacking", "table", "database", "value", "empty", "join", "unsure", "reading", "tie"]
+Reason = Literal["lacking", "table", "database", "value", "empty", "join", "unsure", "reading", "tie", "metric"]
 
 LIKELY = 0.5
 """From this chance on, a table is likely to be needed."""
@@ -57,7 +59,8 @@ class Doubt:
             read), "database" (another database may be meant), "value" (a column is compared with a value that no cell
             has), "empty" (no rows, or only NULL), "join" (a join on a low-confidence key), "unsure" (LM functions could
             not judge some values), "reading" (another reading of the question gives other rows), "tie" (rows that LIMIT
-            leaves out rank like the last one that it keeps, or almost so).
+            leaves out rank like the last one that it keeps, or almost so), "metric" (a metric that the question
+            names has two definitions, or the statement does not compute it).
         facts: in a sentence.
     """
 
@@ -100,6 +103,7 @@ def doubts_of(
         for stage in execution.stages
         if stage.unsure + stage.failed
     ]
+    found += [Doubt("metric", text) for text in _of_metrics(query, reader)]
     readings = [
         *_said_otherwise(query.others, rows, reader),
         *rival_columns(asked.read, execution.tables, query.sql, reader),
@@ -107,6 +111,15 @@ def doubts_of(
     ]
     ties = ties_of(execution.sql, rows, reader, query.sql)
     return (*found, *(Doubt("reading", text) for text in readings), *(Doubt("tie", text) for text in ties))
+
+
+def _of_metrics(query: Query, reader: Reader) -> Iterator[str]:
+    """Metrics that the question names and that have several definitions, or that the statement does not compute."""
+    yield from (twice := defined_twice(query.metrics))
+    dialect = reader.engine.dialect.name
+    for metric in query.metrics if not twice else ():
+        if uses(query.sql, metric, dialect) is False and not is_called_as_data(metric, reader.corpus):
+            yield f"the question names the metric {metric}, which the statement does not compute"
 
 
 def lacks_of(query: Any) -> Iterator[Doubt]:

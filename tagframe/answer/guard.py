@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.answer.table_names import named_tables, tables_and_entries, with_known_names
+from tagframe.answer.table_names import named_tables, tables_and_entries, unknown_tables, with_known_names
+from tagframe.corpus.corpus import knowledge_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.rows_only import RowsOnly
@@ -110,6 +111,23 @@ class Reader:
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
     _copies: dict[str, pa.Table] = field(default_factory=dict, repr=False)
 
+    def admitting(self, sql: str) -> Reader:
+        """The same reader, with tables of the corpus that a statement names beyond its own.
+
+        A name has to stand for one table: in the databases of the reader's tables, or else in the whole corpus.
+        """
+        dialect, tables = self.engine.dialect, dict(self.tables)
+        for database, name in unknown_tables(self.resolved(sql), tables, dialect):
+            wanted = {dialect.fold(f"{database}.{name}" if database else name)}
+            found = [one for one in self.corpus.profiles if wanted & {dialect.fold(one.name), dialect.fold(one.id)}]
+            near = {self.corpus.profile(id).database for id in self.tables.values()}
+            found = [one for one in found if one.database in near] or found
+            engine = self.corpus.engine(found[0].id) if len(found) == 1 else None
+            if engine is not None and engine.dialect == dialect:
+                is_plain = not database and dialect.fold(found[0].name) in wanted
+                tables[found[0].name if is_plain else found[0].id] = found[0].id
+        return self if len(tables) == len(self.tables) else replace(self, tables=tables, _copies={})
+
     def anew(self) -> Reader:
         """The same reader without the copies that were made for earlier statements."""
         return replace(self, _copies={})
@@ -155,6 +173,14 @@ class Reader:
         return named_tables(self.resolved(sql), self.tables, self.engine.dialect)
 
     def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
+        try:
+            return self._checked(sql, limits, explain=explain)
+        except (UnsafeSQL, SQLFailed) as error:
+            if unseen := knowledge_of(self.corpus).says_unseen(sql):
+                raise type(error)(f"{error}{unseen}") from None
+            raise
+
+    def _checked(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
         engine = self.engine
         start = time.monotonic()
         checked = check_sql(self.resolved(sql), [*self.tables, *self.brought], engine.dialect)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus.semantic_model import Metric
 from tagframe.retrieval import RetrievedTables
 
 
@@ -24,6 +25,7 @@ class Query:
         wants_text: whether a text is to be written from the rows; None if ``syn`` does not say.
         lacking: what the question needs and the tables lack, in the words of ``syn``.
         others: other readings of the question, each with its statement.
+        metrics: of semantic models, that the question names.
     """
 
     sql: str
@@ -33,6 +35,7 @@ class Query:
     wants_text: bool | None = None
     lacking: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    metrics: tuple[Metric, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return self.sql

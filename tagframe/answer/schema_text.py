@@ -7,14 +7,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tagframe.answer.stored import StoredColumn, stored_columns
-from tagframe.corpus import ColumnProfile, Corpus, TableProfile
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.references import in_role
 from tagframe.corpus.told import LONGEST
 from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
 from tagframe.joins.roles import keys_in_roles, without_roles
 from tagframe.keys import KeyPair
+from tagframe.keys.inference import ACCEPTED, with_told
+from tagframe.keys.places import places_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import roles_named
 from tagframe.retrieval.words import words_in
@@ -25,6 +29,8 @@ CHARACTERS_A_TOKEN = 2.4
 """Characters per token of a schema; fewer than in prose, because of names, digits and punctuation. It is the same for
 all models, so that all of them get the same prompt, and the answers of one can be replayed for another."""
 
+LEFT_OUT = 0.01
+"""If the chance that a retrieved table is needed is lower, it is not shown."""
 NAMES_ALONE = 0.02
 """If the chance that a table is needed is lower, only the names of its columns are shown."""
 _BRIEF = 0.1
@@ -32,6 +38,11 @@ _BRIEF = 0.1
 
 _MOST_NUMBERS = 12
 """At most this many numbers of a column are listed; if there are more, the range is shown."""
+_MOST_DIFFERENT = 60
+"""If no value occurs twice, the list of all values has at most this many characters: they are names, not kinds."""
+_CODE_LETTERS = 32
+_NEARLY_NULL = 0.9
+"""If more of a column is NULL, its values are not listed."""
 _KEYS_A_PAIR = 2
 _LEAST_KEY = 0.3
 
@@ -46,6 +57,10 @@ _RESERVED = frozenset(
 )
 _CODE = re.compile(r"'(?:https?:.*|\S+@\S+|(?=\S*\d)\S{9,})'")
 """Literals of addresses, mails and codes: one example says as much as three."""
+_ID = re.compile(r"(?i:(?:.*[_ .-])?(?:id|uuid|guid))|.*[a-z0-9]I[dD]")
+"""Names of columns whose values only tell rows apart."""
+_PROSE = 6
+"""Texts of at least this many words are read, not compared."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +82,7 @@ class _Detail:
     described: int
 
 
-_FULL = _Detail(600, 3, 80, True, LONGEST)
+_FULL = _Detail(300, 3, 80, True, LONGEST)
 _DETAILS = (
     _FULL,
     _Detail(200, 2, 40, True, LONGEST),
@@ -185,22 +200,45 @@ def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail)
 
 
 def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
-    """All values if they are few, else the range of numbers, else some values."""
+    """All values if they are few, else the range of numbers, else three; of many, ids, codes, times and prose one."""
+    is_id, is_date = _ID.fullmatch(column.name) is not None, column.family == "date"
+    is_different = column.distinct is not None and column.distinct == (column.rows or 0) - (column.nulls or 0)
+    is_code = stored.digits and (is_different or any(value.startswith("'0") for value in stored.values))
+    one_will_do = is_id or is_date or is_prose(stored) or (column.null_share or 0.0) > _NEARLY_NULL
+    one_will_do |= is_code and len(stored.values) > _MOST_NUMBERS
+    room = min(detail.room, _MOST_DIFFERENT) if is_different else detail.room
     ranged = column.minimum is not None and column.family in ("integer", "real", "date")
     span = f"{_short(column.minimum or '')} to {_short(column.maximum or '')}" if ranged else ""
     values = [_cut(value, detail.letters) for value in stored.values]
     listed = ", ".join(values)
-    is_number = ranged and column.family != "date" and not any("'" in value for value in stored.values)
+    is_number = ranged and not is_date and not any("'" in value for value in stored.values)
     is_range = is_number and (len(values) > _MOST_NUMBERS or _are_consecutive(stored.values))
-    if stored.complete and len(listed) <= detail.room and not is_range:
+    if is_id and is_number:
+        return ""
+    if stored.complete and len(listed) <= room and not is_range and (not one_will_do or len(values) == 1):
         return f"all: {listed}"
     if is_number:
         return span if detail.told else ""
-    samples = [_cut(_short(value), detail.letters) for value in stored.values[: detail.samples]]
-    if samples and all(_CODE.fullmatch(sample) for sample in samples):
-        samples = samples[:1]
-    such = f"such as {', '.join(samples)}" if samples else ""
-    return "; ".join(part for part in (such, span if detail.told else "") if part)
+    if is_date and detail.told and f"'{column.minimum}'" in stored.values:
+        return f"'{column.minimum}' to '{column.maximum}'"  # this is how they are stored
+    found = [_short(value) for value in stored.values[: detail.samples]]
+    are_codes = bool(found) and all(map(_CODE.fullmatch, found))
+    if one_will_do or is_code or are_codes or not stored.complete:
+        found = found[:1]
+    letters = min(detail.letters, _CODE_LETTERS) if are_codes else detail.letters
+    such = f"such as {', '.join(_cut(value, letters) for value in found)}" if found else ""
+    return "; ".join(part for part in (such, span if detail.told and not (is_code or is_id) else "") if part)
+
+
+def is_prose(stored: StoredColumn) -> bool:
+    """Whether these are texts to be read, such as reviews, and not names."""
+    words = sorted(len(value.split()) for value in stored.values if value.startswith("'"))
+    return bool(words) and words[len(words) // 2] >= _PROSE
+
+
+def has_prose(corpus: Corpus, tables: Iterable[str]) -> bool:
+    """Whether a column of these tables, by id, that models may see holds texts to be read."""
+    return any(is_prose(one) for id in tables for one in stored_columns(corpus, corpus.profile(id)).values())
 
 
 def _are_consecutive(values: Sequence[str]) -> bool:
@@ -236,20 +274,28 @@ def describe_keys(
     dialect: str = "sqlite",
     question: str = "",
 ) -> list[str]:
-    """How the tables join, one line per key, as in a join plan: ``a.x = b.y (many-to-one)``.
+    """How the tables join, one line per key, as in a join plan: ``a.x = b.y (many-to-one; 4 of 6 b have no a)``.
 
     Keys of likely tables come first, then the surest. Keys between two unlikely tables are left out. If one side is
     text and the other a number, the text is cast, because SQL may not find them equal otherwise. If the question names
     several roles of a table, their keys say what to call it: ``b AS buyer: a.buyer_id = buyer.y (many-to-one)``.
+    Between databases that do not belong together, only keys are told that somebody gave.
     """
     named = {id: name for name, id in tables.items()}
     likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
     counts: dict[frozenset[str], int] = {}
     lines: list[tuple[float, int, str]] = []
-    keys = keys_between(corpus, [*named], tables_around(corpus, [*named])).keys
+    keys = _keys_at_home(corpus, [*named])
     roles = _roles(corpus, keys, named, question) if question else {}
+    parents: dict[tuple[str, str], tuple[str, str]] = {}
+    for key in keys:
+        if len(key.left_columns) == 1 and key.score >= ACCEPTED and key.tables <= set(named):
+            parent: tuple[str, str] = (key.right_table, key.right_columns[0])
+            parents.setdefault((key.left_table, key.left_columns[0]), parent)
     for key in keys:
         if not key.tables <= set(named) or len(key.tables) < 2:
+            continue
+        if len(key.left_columns) > 1 and key.evidence.is_guess and _is_implied(key, parents):
             continue
         counts[key.tables] = counts.get(key.tables, 0) + 1
         is_shown = counts[key.tables] <= _KEYS_A_PAIR or key in roles
@@ -257,6 +303,23 @@ def describe_keys(
             chance = 1.0 if chances is None else min(chances.get(id) or 0.0 for id in key.tables)
             lines.append((-round(chance, 2), len(lines), _key(corpus, key, named, dialect, roles.get(key, ""))))
     return [line for *_, line in sorted(lines)]
+
+
+def _keys_at_home(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
+    """The keys within each database, or databases that belong together; and between others those that were given."""
+    places, groups = places_of(corpus.profiles, facts_of(corpus)), defaultdict[str, list[str]](list)
+    for id in tables:
+        groups[places.home(corpus.profile(id))].append(id)
+    found = [key for group in groups.values() for key in keys_between(corpus, group, tables_around(corpus, group)).keys]
+    given = with_told((), [corpus.profile(id) for id in tables], declared=False) if len(groups) > 1 else []
+    return sorted(dict.fromkeys([*found, *given]), key=lambda key: -key.score)
+
+
+def _is_implied(key: KeyPair, parents: Mapping[tuple[str, str], tuple[str, str]]) -> bool:
+    """Whether the keys of both sides to the same other tables say what a key of several columns says."""
+    sides = zip(key.left_columns, key.right_columns, strict=True)
+    ends = [((key.left_table, mine), (key.right_table, theirs)) for mine, theirs in sides]
+    return all(left in parents and parents[left] == parents.get(right) for left, right in ends)
 
 
 def _roles(corpus: Corpus, keys: Sequence[KeyPair], named: Collection[str], question: str) -> dict[KeyPair, str]:
@@ -288,7 +351,27 @@ def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str, r
         equal.append(" = ".join(sides))
     ends = [_cardinality(left, key.left_columns), _cardinality(right, key.right_columns)]
     also = f"{sql_name(named[right.id], dialect)} AS {sql_name(role, dialect)}: " if role else ""
-    return f"{also}{' AND '.join(equal)} ({'-to-'.join(ends)})"
+    alone = [*_without_partner(right, key.right_columns, left, key.left_columns)]
+    alone += _without_partner(left, key.left_columns, right, key.right_columns)
+    return f"{also}{' AND '.join(equal)} ({'; '.join(['-to-'.join(ends), *alone])})"
+
+
+def _without_partner(
+    table: TableProfile, own: Sequence[str], other: TableProfile, others: Sequence[str]
+) -> Iterator[str]:
+    """How many rows have no partner by a key of one column, where the profiles say that exactly."""
+    if len(own) > 1:
+        return
+    mine, theirs = table.column(own[0]), other.column(others[0])
+    if mine.sketch is None or theirs.sketch is None or not (mine.sketch.complete and theirs.sketch.complete):
+        return
+    lost = int(np.isin(mine.sketch.hashes, theirs.sketch.hashes, invert=True).sum())
+    is_one = mine.rows is not None and len(mine.sketch.hashes) == mine.rows - (mine.nulls or 0)
+    if is_one or not lost:
+        if alone := (mine.nulls or 0) + lost:
+            yield f"{alone:,} of {mine.rows:,} {table.name} have no {other.name}"
+    else:
+        yield f"{lost:,} of {len(mine.sketch.hashes):,} {own[0]} in {table.name} are not in {other.name}"
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from tagframe.answer.admission import compiled, with_admitted
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
-from tagframe.answer.lm_sql import check_staged, has_functions
 from tagframe.answer.matched_cells import matched_cells
+from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
+from tagframe.answer.schema_text import LEFT_OUT, NAMES_ALONE, are_few, describe_keys, describe_tables, has_prose
 from tagframe.answer.step_models import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
@@ -34,8 +35,9 @@ _MORE = 5
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables if their schemas fit 8,000 tokens, else the twelve best for the question. With ``k`` or
-    ``method``, tables are retrieved with these arguments. Tables without rows are left out.
+    The prompt shows all tables if their schemas fit 8,000 tokens, else those of the twelve best for the question that
+    have a chance of 1 %. With ``k`` or ``method``, tables are retrieved with these arguments. Tables without rows are
+    left out. A statement may read a table that was not shown, unless ``found`` says which there are.
 
     Attributes:
         corpus: whose tables may be read.
@@ -83,12 +85,12 @@ class Synthesizer:
             shown, note = more
             prompt = self.prompt(request, shown, note)
             said = yield from self._asked(prompt, shown)
-        return _query(shown, said)
+        return self._query(shown, said)
 
     def _runs(self, known: Query) -> bool:
         """Whether a person's statement can still run: columns may have been removed or hidden since."""
         try:
-            _compiled(known.sql, Reader(self.corpus, known.tables))
+            compiled(known.sql, Reader(self.corpus, known.tables), admits=False)
         except (UnsafeSQL, SQLFailed):
             return False
         return True
@@ -99,7 +101,7 @@ class Synthesizer:
         What was lacking for the first one stays lacking, and what the model adds to the same statement is kept.
         """
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
-        other = _query(query, (yield from self._asked(prompt, query)))
+        other = self._query(query, (yield from self._asked(prompt, query)))
         other = replace(other, lacking=_both(query.lacking, other.lacking))
         if other.sql == query.sql:
             assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
@@ -107,12 +109,18 @@ class Synthesizer:
         return None if other == query else other
 
     def _asked(self, prompt: Prompt, shown: Query) -> Step[Written | Missing]:
-        check = partial(_compiled, reader=Reader(self.corpus, shown.tables))
+        check = partial(compiled, reader=Reader(self.corpus, shown.tables), admits=self.found is None)
         return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
+
+    def _query(self, shown: Query, said: Written | Missing) -> Query:
+        if isinstance(said, Missing):
+            return replace(shown, sql="", lacking=(said.what,))
+        query = replace(shown, **{field.name: getattr(said, field.name) for field in fields(said)})
+        return query if self.found is not None else with_admitted(query, self.corpus)
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
-        chances = {} if shown.retrieved is None else {hit.id: hit.probability for hit in shown.retrieved.tables}
+        chances = {} if shown.retrieved is None else self._chances(shown.retrieved)
         reader = Reader(self.corpus, shown.tables)
         dialect = reader.engine.dialect.name
         schema = describe_tables(self.corpus, shown.tables, chances, dialect)
@@ -122,7 +130,10 @@ class Synthesizer:
         examples = [*given, *examples_for(request, self.corpus, shown.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._told(), note]))
         cells = matched_cells(f"{request} {self.evidence}".strip(), shown, reader)
-        return syn_prompt(request, schema, joins, note, dialect, cells, examples)
+        metrics = metric_lines(shown.metrics, shown.tables, dialect)
+        likely = [id for id in shown.tables.values() if (chance := chances.get(id)) is None or chance >= NAMES_ALONE]
+        is_read = has_prose(self.corpus, likely)
+        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, is_read)
 
     def _told(self) -> Iterator[str]:
         """What the prompt says before the question."""
@@ -134,9 +145,20 @@ class Synthesizer:
             yield f"Evidence: {' '.join(self.evidence.split())}"
 
     def shown(self, request: str) -> Query:
-        """The tables to show to the model, as a query without a statement."""
+        """The tables to show to the model, and the metrics that the request names, as a query without a statement."""
         if self.before is not None:
             return Query("", self.before.tables, self.before.retrieved)
+        metrics = metrics_named(request, self.corpus)
+        shown = self._shown(request)
+        if not metrics:
+            return shown
+        more = {id for metric in metrics for id in metric.sources.values()} - {*shown.tables.values()}
+        if more and self.found is None:  # the question names what is computed from these tables
+            ids = [*shown.tables.values(), *sorted(id for id in more if self._has_rows(id))]
+            shown = replace(shown, tables=names_in_sql(map(self.corpus.profile, ids)))
+        return replace(shown, metrics=metrics)
+
+    def _shown(self, request: str) -> Query:
         if self.found is not None:
             return self._of(self.found)
         usable = {profile.id for profile in self.corpus.profiles if self._has_rows(profile.id)}
@@ -153,7 +175,17 @@ class Synthesizer:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
 
     def _of(self, found: RetrievedTables) -> Query:
-        return Query("", names_in_sql(map(found.corpus.profile, found.ids)), found)
+        shown = [id for id in found.ids if id in self._chances(found)] or found.ids
+        return Query("", names_in_sql(map(found.corpus.profile, shown)), found)
+
+    def _chances(self, found: RetrievedTables) -> dict[str, float | None]:
+        """By table id, the chance that the question needs it; without unlikely tables, unless the user chose how many
+        there are. A table with the name of a likely one stays: its database may be the one that is meant."""
+        chances = {hit.id: hit.probability for hit in found.tables}
+        if self.k is not None or self.method is not None or self.found is not None:
+            return chances
+        likely = {self.corpus.profile(id).name.casefold() for id, p in chances.items() if p is None or p >= LEFT_OUT}
+        return {id: p for id, p in chances.items() if self.corpus.profile(id).name.casefold() in likely}
 
     def _with(self, what: str, shown: Query) -> tuple[Query, str] | None:
         """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""
@@ -164,19 +196,8 @@ class Synthesizer:
         tables = names_in_sql(self.corpus.profile(id) for id in [*shown.tables.values(), *new])
         told = f"the last {len(new)} tables were added."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
-        return Query("", tables, shown.retrieved), note
+        return Query("", tables, shown.retrieved, metrics=shown.metrics), note
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys([*one, *other]))
-
-
-def _query(shown: Query, said: Written | Missing) -> Query:
-    if isinstance(said, Missing):
-        return replace(shown, sql="", lacking=(said.what,))
-    return replace(shown, **{field.name: getattr(said, field.name) for field in fields(said)})
-
-
-def _compiled(sql: str, reader: Reader) -> str:
-    """A checked statement, with or without LM functions."""
-    return check_staged(sql, reader) if has_functions(sql) else reader.compile(sql)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from tagframe.engines.base import Dialect, quoted
@@ -39,6 +39,18 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
         if isinstance(field := node.args.get("field"), exp.Column | exp.Identifier):
             found.add(dialect.fold(field.name))
     return {name: table for name, table in tables.items() if dialect.fold(name) in found}
+
+
+def unknown_tables(sql: str, tables: Iterable[str], dialect: Dialect) -> list[tuple[str, str]]:
+    """The tables that a statement names and that are not among these: database, or "", and name."""
+    if (statement := _parsed(sql, dialect)) is None:
+        return []
+    known = frozenset(map(dialect.fold, tables))
+    return [
+        (table.db, table.name)
+        for table, entries in tables_and_entries(statement, dialect)
+        if table.db or dialect.fold(table.name) not in known | entries
+    ]
 
 
 def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> str:

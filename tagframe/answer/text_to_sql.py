@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tagframe.answer.admission import compiled, with_admitted
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
@@ -72,7 +73,8 @@ def text2sql(
 
     Args:
         corpus: whose tables are asked.
-        tables: the tables to show to the model, by id, or the result of ``retrieve_tables``; None for all.
+        tables: the tables to show to the model, by id, or the result of ``retrieve_tables``; None for all. A statement
+            may read others of the corpus; :attr:`Query.assumptions` then names them.
         prompt: ``"bird"`` (TAG, appendix B.1, as in the BIRD benchmark) or ``"jar"`` (JAR, appendix A.2, with sample
             values, foreign keys and an example).
         knowledge: the "external knowledge" of the prompts: a text, or a function of the question.
@@ -126,12 +128,12 @@ class Text2SQLSyn:
 
         def accept(text: str) -> str:
             try:
-                return reader.compile(statement_in(text))
+                return compiled(statement_in(text), reader)
             except (UnsafeSQL, SQLFailed) as error:
                 raise AnswerRejected(str(error)) from error
 
         sql = yield from one_value(self.prompt_for(request), accept if self.repair else statement_in)
-        return Query(sql if self.repair else reader.compile(sql), self.tables)
+        return with_admitted(Query(sql if self.repair else compiled(sql, reader), self.tables), self.corpus)
 
     def prompt_for(self, request: str) -> Prompt:
         """The prompt for a question."""

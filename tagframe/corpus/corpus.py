@@ -9,24 +9,24 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.descriptions import Described, descriptions_in, facts_said
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
 from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, as_description, by_table, plain_name
+from tagframe.corpus.told import Knowledge, by_table, plain_name
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
@@ -47,7 +47,16 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import annotate, check_keys, forget, learn, retrieve_tables, tools
+    from tagframe.accessor.corpus_doors import (
+        annotate,
+        check_keys,
+        describe,
+        forget,
+        learn,
+        retrieve_tables,
+        to_ossie,
+        tools,
+    )
 
 _LISTED = 20
 
@@ -135,44 +144,6 @@ class Corpus(Shown):
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
         return CorpusKeys(self._knowledge, self.profiles, self)
-
-    @overload
-    def describe(self, name: str, text: str) -> None: ...
-    @overload
-    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
-    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-        """Describe a table or a column; the text is searched, and shown to models.
-
-        Args:
-            name: ``table``, ``table.column`` or either with the database before it. Without a text, many descriptions:
-                a frame or a CSV file with ``table``, ``column`` and ``description``, BIRD's folders
-                ``database_description``, dbt's ``schema.yml``, or a folder of such files. Empty descriptions there are
-                skipped; of two descriptions of the same thing, the later one counts.
-            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
-
-        Returns:
-            For many descriptions: how many were used, the unknown names, and the files that could not be read.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-            SourceNotFound, InvalidArgument: no such file, or one of another form.
-        """
-        if text is None:
-            given, unread = descriptions_in(name)
-            said, unknown = facts_said(given, self.profiles)
-            self._knowledge.tell(said)
-            tables = sum(kind == "table" for kind, _ in said)
-            return Described(tables, len(said) - tables, tuple(unknown), tuple(unread))
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
-        try:
-            fact: FactKey = "table", (self.profile(name).id,)
-        except TableNotFound:
-            if "." not in name:
-                raise
-            fact = "column", self._column(name)
-        self._knowledge.tell({fact: as_description(text) or None})
-        return None
 
     def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
@@ -318,9 +289,11 @@ class Corpus(Shown):
     if TYPE_CHECKING:
         annotate = annotate
         check_keys = check_keys
+        describe = describe
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables
+        to_ossie = to_ossie
         tools = tools
     else:
         __getattr__ = suggesting_names("Corpus")
@@ -430,7 +403,8 @@ class Corpus(Shown):
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
-        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
+        unseen = self._knowledge.says_unseen(str(id))
+        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}{unseen}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
@@ -457,7 +431,8 @@ class Corpus(Shown):
         hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
             if column not in names:
-                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}")
+                unseen = self._knowledge.says_unseen(str(column))
+                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}{unseen}")
             if column in hidden:
                 raise HiddenColumn(
                     f"{profile.id}.{column} is hidden: its cells cannot be read; "
@@ -522,6 +497,53 @@ class Corpus(Shown):
             knowledge=self._knowledge,
             facts=self._facts,
         )
+
+    def for_reader(
+        self,
+        name: str,
+        *,
+        hide: Sequence[str] | None = None,
+        tables: Sequence[str] | None = None,
+        where: Mapping[str, str] | None = None,
+        say_hidden: bool = False,
+    ) -> Corpus:
+        """What one reader sees: a corpus of fewer tables, columns and rows, which knows nothing of the others.
+
+        Profiles of tables with a row rule are made of their visible rows. Keys are inferred from what is seen.
+        Statements run in SQLite over a copy of what is seen. Learned queries, and a model's texts, are left out. What
+        is told to the reader's corpus is not kept. It cannot be pickled.
+
+        Args:
+            name: of the reader. With nothing else, what was given last for this name is used; it is kept with the other
+                facts about the data.
+            hide: tables, and columns as ``table.column``, that the reader does not see. Columns computed from them are
+                hidden, too.
+            tables: those that the reader sees; None for all. The tables of a server must be named.
+            where: by table, a condition in SQLite's SQL over its own columns, hidden ones too: ``"region = 'EU'"``.
+                Only rows for which it is true are seen.
+            say_hidden: whether messages say that something may not be seen. Otherwise it does not exist.
+
+        Raises:
+            TableNotFound, ColumnNotFound: a name that is not there.
+            InvalidArgument: no such reader; a rule that is no condition, or tests a column of several kinds of cells; a
+                server without ``tables``; a table that is computed from one with a rule and has none.
+            UnreadableTable: the rows of a table with a rule cannot be read.
+        """
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"a reader has a name; got {name!r}")
+        fact: FactKey = "reader", (name,)
+        given = hide is not None or tables is not None or where is not None or say_hidden
+        if not given:
+            kept = self._knowledge.told.facts.get(fact, (None, 0.0))[0]
+            if kept is None:
+                raise InvalidArgument(f"no reader {name!r} is known: say what the reader sees, for_reader({name!r}, …)")
+            sight = Sight(**kept)
+        else:
+            sight = Sight(hide or (), tables, where or {}, say_hidden)
+        profiles, origins, told = seen_by(sight, self.whole(), self._knowledge, check=given)
+        if given:
+            self._knowledge.tell({fact: sight.to_json()})
+        return Corpus(profiles, origins, is_whole=False, knowledge=told)
 
     def union(self, other: Corpus) -> Corpus:
         """A corpus with the tables of both; vectors and knowledge are kept where this corpus keeps them.

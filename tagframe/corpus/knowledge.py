@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from tagframe.corpus.computed_columns import Sources
 from tagframe.corpus.identity import Elsewhere, OpenedTable, TableIdentity, Tables
 from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import NamedTable, column_pairs
+from tagframe.corpus.references import Column, NamedTable, column_pairs
 from tagframe.corpus.told import Knowledge, ToldKey, plain_name
 from tagframe.corpus.told_facts import FactKey, Told, key_fact
 from tagframe.display import Shown, rows_html
@@ -175,6 +176,8 @@ class KnowledgeStore:
         self._beside = beside
         self._here: dict[str, OpenedTable] = {}
         self.sources = Sources()
+        self.unseen: frozenset[str] = frozenset()
+        """Names that the reader of this corpus may not see, and may be told so."""
         self._known: tuple[Told, Knowledge, list[tuple[str, str]]] | None = None
         self._said: set[str] = set()
         self._copy_of: frozenset[str] = frozenset()
@@ -228,6 +231,17 @@ class KnowledgeStore:
             if self._known is None or self._known[0] is not told:
                 self._known = told, *self.sources.knowledge(told)
             return self._known
+
+    def hidden_with(self, more: Told) -> tuple[frozenset[Column], frozenset[str]]:
+        """Columns hidden from everybody if more is told, computed ones too; and the tables where that is unclear."""
+        known, unclear = self.sources.knowledge(self.told.merged(more))
+        return known.hidden, frozenset(id for id, _ in unclear)
+
+    def says_unseen(self, text: str) -> str:
+        """What a text names that the reader may not see, as the end of a message; "" for nothing."""
+        words = {*re.findall(r"\w+", text.casefold())}
+        named = sorted(one for one in self.unseen if {*re.findall(r"\w+", one.casefold())} <= words)
+        return f"; you may not see {', '.join(named)}" if named else ""
 
     def look_in(self, sources: Sources) -> None:
         """Set the sources of the tables, which tell how columns are computed from others."""
@@ -452,6 +466,10 @@ class _Both(KnowledgeStore):
             known = replace(told.knowledge, hidden=hidden, unprompted=unprompted - hidden, unjoined=unjoined)
             self._known = told, known, [*self._first.unclear, *self._second.unclear]
         return self._known
+
+    def hidden_with(self, more: Told) -> tuple[frozenset[Column], frozenset[str]]:
+        one, other = self._first.hidden_with(more), self._second.hidden_with(more)
+        return one[0] | other[0], one[1] | other[1]
 
     def tell_facts(self, change: Callable[[Told], Told]) -> None:
         before = self.told

@@ -14,6 +14,7 @@ from typing import Any
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import Column
+from tagframe.corpus.semantic_model import SemanticModel
 from tagframe.engines.base import ForeignKey
 
 BY_MODEL = "≈ "
@@ -35,6 +36,16 @@ def as_description(text: str) -> str:
     seen = (one for one in begun if one.isspace() or one in _JOINERS or unicodedata.category(one)[0] != "C")
     line = " ".join("".join(seen).split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def with_synonyms(text: str, synonyms: Iterable[str]) -> str:
+    """A description with other names, in at most :data:`LONGEST` characters.
+
+    >>> with_synonyms("Units sold", ["quantity", "units"]), with_synonyms("", ["pieces"])
+    ('Units sold; also called quantity', 'also called pieces')
+    """
+    others = ", ".join(dict.fromkeys(one for one in synonyms if one.casefold() not in text.casefold()))
+    return "; ".join(filter(None, (text, f"also called {others}" if others else "")))[:LONGEST]
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,7 @@ class Knowledge:
         annotated: a model's text about a table, or about a table and column; a description takes precedence.
         unjoined: those of the hidden columns that no table joins on.
         checked: pairs of columns with a model's answer to whether they join ("yes", "no" or "cannot tell"), and why.
+        semantic: semantic models, the latest last: below a person's word, above a source's comment and a model's text.
     """
 
     keys: tuple[ToldKey, ...] = ()
@@ -91,6 +103,7 @@ class Knowledge:
     annotated: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     unjoined: frozenset[Column] = frozenset()
     checked: tuple[tuple[ToldKey, str, str], ...] = ()
+    semantic: tuple[SemanticModel, ...] = ()
 
     @property
     def withheld(self) -> frozenset[Column]:
@@ -118,7 +131,14 @@ class Knowledge:
         for key, said, why in self.checked:
             for table, (plain,) in _by_table([key], by_id).items():
                 checked[table].append(replace(plain, given=False, said=said, why=why))
+        modelled = {table for model in self.semantic for table in model.tables}
+        for model in self.semantic:
+            for plain in model.value["keys"]:
+                for table, (own,) in _by_table([ToldKey.of(plain)], by_id).items():
+                    by = f"{model.value['called']}{': ' * bool(plain['name'])}{plain['name']}"
+                    given[table].append(replace(own, given=False, by=by, holds=plain.get("holds")))
         touched = {
+            *modelled,
             *given,
             *checked,
             *forbidden,
@@ -129,12 +149,15 @@ class Knowledge:
         hidden, unprompted, unjoined = map(by_table, (self.hidden, self.unprompted, self.unjoined))
 
         def told(profile: TableProfile) -> TableProfile:
+            said = [model.tables[profile.id] for model in self.semantic if profile.id in model.tables]
             columns = tuple(
                 replace(
                     column,
-                    description=self.columns.get((profile.id, column.name))
-                    or column.description
-                    or self._by_model(profile.id, column.name),
+                    description=_said(
+                        self.columns.get((profile.id, column.name)),
+                        [one["columns"].get(column.name, {}) for one in said],
+                        column.description or self._by_model(profile.id, column.name),
+                    ),
                     hidden=_is_among(column.name, profile, hidden),
                     unprompted=_is_among(column.name, profile, unprompted),
                     unjoined=_is_among(column.name, profile, unjoined),
@@ -147,7 +170,9 @@ class Knowledge:
                 foreign_keys=(*profile.foreign_keys, *given[profile.id]),
                 forbidden_keys=tuple(forbidden[profile.id]),
                 checked_keys=tuple(checked[profile.id]),
-                description=self.tables.get(profile.id) or profile.description or self._by_model(profile.id),
+                description=_said(self.tables.get(profile.id), said, profile.description or self._by_model(profile.id)),
+                primary_key=profile.primary_key
+                or next((tuple(k) for one in said[::-1] if (k := one["primary_key"])), ()),
             )
 
         return tuple(told(profile) if profile.id in touched else profile for profile in profiles)
@@ -180,6 +205,12 @@ def _without(profile: TableProfile, withheld: Mapping[str, set[str]]) -> TablePr
 def _redacted(column: ColumnProfile) -> ColumnProfile:
     """The column without anything that could reveal its cells; even hashes of short values can be reversed."""
     return replace(column, minimum=None, maximum=None, samples=(), sketch=None)
+
+
+def _said(by_person: str | None, said: Sequence[Mapping[str, Any]], otherwise: str) -> str:
+    """A description: a person's, that of the latest semantic model, or another; with the models' synonyms."""
+    text = by_person or next((one["description"] for one in said[::-1] if one.get("description")), "") or otherwise
+    return with_synonyms(text, (name for one in said for name in one.get("synonyms", ()))) if said else text
 
 
 def by_table(columns: Iterable[Column]) -> dict[str, set[str]]:

@@ -16,13 +16,16 @@ from itertools import product
 from typing import Any
 
 from tagframe.corpus.references import Column
+from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey, by_table
 
-KINDS = ("key", "table", "column", "hidden", "statement", "annotated", "checked")
+KINDS = ("key", "table", "column", "hidden", "statement", "annotated", "checked", "semantic", "reader")
 """Pairs of columns that join or do not; descriptions of a table and of a column; columns hidden from somebody; a
 statement that was run or confirmed; a model's text about a table or a column; a model's answer to whether a pair of
-columns joins."""
+columns joins; a semantic model; what a reader sees."""
+_OF_SEVERAL = {"statement": Statement.moved, "semantic": moved}
+"""The subject of these facts is a digest and the tables; and how their value is moved to other tables."""
 _OF_PAIRS = ("key", "checked")
 """The subject of these facts is the pairs of columns."""
 
@@ -31,8 +34,8 @@ EVERYBODY, MODELS = "everybody", "models"
 NO_JOINS = ", no joins"
 """The end of the value if no table joins on the column."""
 FactKey = tuple[str, tuple[str, ...]]
-"""The kind, and the subject of the fact: a table, a table and a column, the pairs of columns of a key, or the digest of
-a statement and its tables."""
+"""The kind, and the subject of the fact: a table, a table and a column, the pairs of columns of a key, the digest of a
+statement or a semantic model and its tables, or the name of a reader."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Told:
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
             frozenset(column for column, whom in hidden.items() if whom.endswith(NO_JOINS)),
             tuple((ToldKey.of(value), value["said"], value["why"]) for kind, _, value in known if kind == "checked"),
+            tuple(SemanticModel(value) for kind, _, value in known if kind == "semantic"),
         )
 
     @cached_property
@@ -148,13 +152,13 @@ class Told:
         facts: dict[FactKey, tuple[Any, float]] = {}
         known = {id for id, others in ids.items() if others}
         for (kind, of), (value, at) in self.facts.items() if known else ():
-            if kind not in kinds:
+            if kind not in kinds or kind == "reader":
                 continue
-            if kind == "statement":
+            if kind in _OF_SEVERAL:
                 if not known.issuperset(of[1:]):
                     continue
                 facts.update(
-                    ((kind, (of[0], *(called[table] for table in of[1:]))), (Statement.moved(value, called), at))
+                    ((kind, (of[0], *(called[table] for table in of[1:]))), (_OF_SEVERAL[kind](value, called), at))
                     for called in _together(of[1:], ids)
                 )
                 continue
@@ -178,8 +182,8 @@ class Told:
 
     def tables(self) -> set[str]:
         """The ids of all tables with facts."""
-        found = {of[0] for kind, of in self.facts if kind not in (*_OF_PAIRS, "statement")}
-        found.update(*(of[1:] for kind, of in self.facts if kind == "statement"))
+        found = {of[0] for kind, of in self.facts if kind not in (*_OF_PAIRS, *_OF_SEVERAL, "reader")}
+        found.update(*(of[1:] for kind, of in self.facts if kind in _OF_SEVERAL))
         return found.union(*({table for table, _ in _columns_of(of)} for kind, of in self.facts if kind in _OF_PAIRS))
 
     def to_json(self) -> list[list[Any]]:

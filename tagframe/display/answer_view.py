@@ -19,6 +19,7 @@ def answer_text(answer: Answer) -> str:
     """An answer step by step, for a terminal."""
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
+    lines += [f"metric:   {one}" for one in answer.metrics]
     lines += [f"assumed:  {one}" for one in answer.assumptions]
     lines += [f"doubt:    {one}" for one in answer.doubts]
     lines += [f"sure:     {answer.confidence:.0%} likely right"] if answer.confidence is not None else []
@@ -49,6 +50,7 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     """
     parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
+    parts += [f"<p>metric: {escaped(str(one))}</p>" for one in answer.metrics]
     parts += [f"<p>assumed: {escaped(one)}</p>" for one in answer.assumptions]
     parts += [f"<p>doubt: {escaped(str(one))}</p>" for one in answer.doubts]
     parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')

@@ -51,6 +51,8 @@ class ForeignKey:
         ran: whether it was learned from statements that were run.
         said: a model's answer to whether it is a key, "yes" or "no"; "" if it is none of a model's.
         why: the model's reason.
+        by: the semantic model that declares it; "" if it is the source.
+        holds: for what share of the rows it was found to hold, in [0, 1]; None if unknown.
     """
 
     columns: tuple[str, ...]
@@ -61,6 +63,8 @@ class ForeignKey:
     ran: bool = False
     said: str = ""
     why: str = ""
+    by: str = ""
+    holds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ _MAIN_ROLES = frozenset(
 )
 _OTHER_ROLES = frozenset(
     """away visitor guest loser dest destination target to end receiver recipient seller editor edited last previous
-    next related permanent secondary second other alternate old new""".split()
+    next related permanent secondary second other alternate old new ship shipped shipping delivery""".split()
 )
 """Roles that are meant by default if a thing has several, and roles that are not."""
 

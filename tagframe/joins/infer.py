@@ -287,20 +287,30 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
 def _inferred(
     corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
 ) -> tuple[list[KeyPair], list[KeyPair]]:
-    """Pairs of single columns, and composite pairs proposed by names, with the surrounding tables."""
+    """Pairs of single columns, and composite pairs proposed by names, with the surrounding tables.
+
+    Of pairs between two surrounding tables only those that are more likely right than wrong: a plan adds no two tables
+    that nobody asked for on a guess, and a large database has many more guesses than keys.
+    """
     databases = {profile.database for profile in [*members, *around]}
     if not around:
         return single_keys(_one_schema(facts_of(corpus).with_hidden(members)), similarity=similarity), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}
+    asked = {profile.id for profile in members}
+
+    def may_join(key: KeyPair) -> bool:
+        left, right = key.left_table, key.right_table
+        return left in by_id and right in by_id and (key.score >= ACCEPTED or left in asked or right in asked)
+
     for database in sorted(databases):
         group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
         if similarity is None:
             whole = tuple(table for table in corpus.profiles if table.database == database)
             # Only a part of a large database surrounds the tables, but its keys are those of all its tables.
             part = database_keys(whole if len(whole) > LARGE else group, True, facts_of(corpus)).inferred
-            found = tuple([key for key in keys if key.tables <= by_id.keys()] for keys in part)
+            found = tuple([key for key in keys if may_join(key)] for keys in part)
         else:
             found = single_keys(group, similarity=similarity), []
         single += found[0]

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -429,18 +430,22 @@ def plan_joins(
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
 
+    @cache
+    def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
+        return siblings(usable[:count], wanted, order)  # faint keys may be added to them later
+
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
-        inside = [key for key in usable if key.tables <= wanted]
+        inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
-        shared = [key for key in siblings(usable, wanted, order) if key not in known]
+        shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         edges = edges_of([key for key in best_of(inside) if key.score >= least], available, hints)
         return [replace(edge, strength=_WANTED) if edge.key in kept else edge for edge in edges]
 
     least = max(floor, ACCEPTED)
     parts = _tree(tables, edges_among(tables, least), order)[1]
-    for one, other in {(key.left_table, key.right_table) for key in siblings(usable, tables, order)}:
+    for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables, len(usable))}:
         if parts.join(one, other):
             tables |= frozenset(chains(one, other))
     while True:

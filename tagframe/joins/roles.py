@@ -18,7 +18,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
 from tagframe.joins.components import Components
-from tagframe.keys.column_names import KEY_WORDS, table_entity, words
+from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.scoring import log_odds
@@ -133,19 +133,21 @@ class InRoles:
         if self._gone.isdisjoint(key.tables):
             yield key
         elif key.left_table != key.right_table:
-            for left in self._of[key.left_table] if key.left_table in self._gone else [key.left_table]:
-                for right in self._of[key.right_table] if key.right_table in self._gone else [key.right_table]:
-                    if frozenset((left, right)) not in self._given:
-                        yield replace(key, left_table=left, right_table=right)
+            lefts, rights = (self._of[end] if end in self._gone else [end] for end in (key.left_table, key.right_table))
+            for left in lefts:
+                # A table that has roles of its own joins no other table's.
+                if not any(frozenset((left, right)) in self._given for right in rights):
+                    yield from (replace(key, left_table=left, right_table=right) for right in rights)
 
 
 def _check_connected(given: Sequence[KeyPair], there: Sequence[str], roles: InRoles) -> None:
-    """Refuse a table with roles that a key names without one, if the keys do not connect it to its roles."""
+    """Refuse a table with roles that a user's key names without one, if the keys do not connect it to its roles."""
     parts = Components(there)
     for key in given:
         if key.tables <= parts.parent.keys():
             parts.join(key.left_table, key.right_table)
-    for table in {*roles.tables.values()} & parts.parent.keys():
+    named = {end for key in given if key.evidence.origin == "given" for end in key.tables}
+    for table in {*roles.tables.values()} & parts.parent.keys() & named:
         own = [role for role, other in roles.tables.items() if other == table]
         if parts.root(table) not in map(parts.root, own):
             key = next(key for key in given if table in key.tables)
@@ -172,7 +174,9 @@ def keys_in_roles(
     """Keys that join a table once for each of its roles, in addition to the given ones.
 
     Two or more columns of a table that refer to the same columns of another table, about equally likely, are roles. The
-    one that is named like the other table joins it by itself; the others have a role, see :func:`role_name`.
+    one that is named like the other table joins it by itself; the others have a role, see :func:`role_name`. A table
+    that is joined only in roles gives none to others, because it would not be clear which of its own is meant. With all
+    roles, a further table that refers to such a table once joins it by itself.
 
     Args:
         keys: of these tables, best first.
@@ -188,16 +192,24 @@ def keys_in_roles(
     known = {frozenset(without_role(end, tables) for end in key.tables) for key in given}
     fixed = {end for key in given for end in key.tables} | {anchor}
     by_itself: set[str] = set()
+    in_roles: set[str] = set()
+    giving: set[str] = set()
     found: list[KeyPair] = []
-    for group in _groups(keys, tables):
+    likely = [key for key in keys if _is_reference(key, tables)]
+    referenced = {key.right_table for key in likely}
+    for group in sorted(_groups(likely), key=lambda group: group[0].left_table in referenced):
         both = group[0].tables
         chosen = group if roles == "all" else [key for key in group if key in {*roles(group)}]
         left, right = group[0].left_table, group[0].right_table
         if len(chosen) < 2 or both in known or right in fixed or (roles == "all" and left in doubtful):
             continue
+        if left in in_roles - by_itself or right in giving:
+            continue
         known.add(both)
+        in_roles.add(right)
+        giving.add(left)
         for key in chosen:
-            name = _role_of(key, tables[right])
+            name = _role_of(key, tables[left], tables[right])
             if tuple(words(name)) == table_entity(tables[right].name) and right not in by_itself:
                 by_itself.add(right)
                 found.append(key)
@@ -206,16 +218,30 @@ def keys_in_roles(
             name = next(option for option in options if option.casefold() not in taken)
             taken.add(name.casefold())
             found.append(replace(key, right_table=in_role(right, name)))
+    if roles == "all":
+        alone = [key for key in likely if key.right_table in in_roles - by_itself and key.tables not in known]
+        parts = Components(chain(tables, *(key.tables for key in (*given, *found))))
+        for key in [*given, *found]:
+            parts.join(key.left_table, key.right_table)
+        for key in sorted(alone, key=lambda key: key.left_table in referenced):
+            left, right = key.left_table, key.right_table
+            if left not in {*in_roles - by_itself, *doubtful} and right not in by_itself and parts.join(left, right):
+                by_itself.add(right)
+                found.append(key)
     return found
 
 
-def _groups(keys: Sequence[KeyPair], tables: Container[str]) -> list[list[KeyPair]]:
+def _is_reference(key: KeyPair, tables: Container[str]) -> bool:
+    """Whether the key is likely right, and one of the tables refers to another by it."""
+    left, right = key.left_table, key.right_table
+    return key.score >= ACCEPTED and left != right and left in tables and right in tables and not key.signs
+
+
+def _groups(keys: Sequence[KeyPair]) -> list[list[KeyPair]]:
     """The keys of two tables that are roles of each other; the surest roles first."""
     found: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
-        ends = key.left_table, key.right_table
-        if key.score >= ACCEPTED and len(key.tables) == 2 and not key.signs and all(end in tables for end in ends):
-            found[*ends, key.right_columns].append(key)
+        found[key.left_table, key.right_table, key.right_columns].append(key)
     groups = []
     for group in found.values():
         surest = max(log_odds(key.score) for key in group)
@@ -225,8 +251,9 @@ def _groups(keys: Sequence[KeyPair], tables: Container[str]) -> list[list[KeyPai
     return sorted(roles, key=lambda group: (-max(key.score for key in group), group[0].left, group[0].right))
 
 
-def _role_of(key: KeyPair, table: TableProfile) -> str:
-    """The role that a key's columns give; those that are called as the columns of the table say nothing of it."""
+def _role_of(key: KeyPair, table: TableProfile, other: TableProfile) -> str:
+    """The role that a key's columns give; those that are called as the columns of the other table say nothing of it."""
     pairs = [*zip(key.left_columns, key.right_columns, strict=True)]
     telling = [pair for pair in pairs if pair[0].casefold() != pair[1].casefold()] or pairs
-    return "_".join(role_name(column, table.name, other) for column, other in telling)
+    start = len(common_prefix([column.name for column in table.columns]))
+    return "_".join(role_name(mine[start:], other.name, theirs) for mine, theirs in telling)

@@ -133,8 +133,27 @@ def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
         for key in table.foreign_keys:
             sides = _sides(table, key, by_name) if key.given == given else None
             if sides is not None:
-                found.append(KeyPair(*sides, 1.0, _TOLD[key.given + key.ran]))
+                found.append(KeyPair(*sides, 1.0, _TOLD[key.given + key.ran]) if not key.by else _modelled(sides, key))
     return found
+
+
+def _modelled(sides: tuple[str, tuple[str, ...], str, tuple[str, ...]], key: ForeignKey) -> KeyPair:
+    """A key that a semantic model declares. If it holds for fewer than half of the rows, this share is its chance."""
+    score = 1.0 if key.holds is None or key.holds >= _HOLDS else key.holds
+    rows = "" if key.holds is None else f", holds for {share_of_rows(key.holds)} of the rows"
+    return KeyPair(*sides, score, Evidence(origin="declared", name=1.0, reason=f"declared by {key.by}{rows}"))
+
+
+_HOLDS = 0.5
+
+
+def share_of_rows(share: float) -> str:
+    """A share in percent that says 100% of all only.
+
+    >>> share_of_rows(1.0), share_of_rows(0.9998), share_of_rows(0.97)
+    ('100%', '99.9%', '97%')
+    """
+    return f"{math.floor(share * 1000 + 1e-9) / 10:g}%"
 
 
 _TOLD = (

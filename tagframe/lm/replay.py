@@ -176,9 +176,11 @@ def _miss(
             for prompt, parameters, label in missing
         )
         store.note_formed(packs)
+        noted = store.count_missing()
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")
+    fact += "; they are noted there" + (f", {noted:,} in all" if noted > len(missing) else "")
     return ReplayMiss(
-        f"{fact}; they are noted there: 'tagframe lm export {store.path} -o batch.jsonl' writes them to a file, and"
+        f"{fact}: 'tagframe lm export {store.path} -o batch.jsonl' writes them to a file, and"
         f" 'tagframe lm import {store.path} ANSWERS' imports their answers"
     )

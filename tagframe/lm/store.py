@@ -274,6 +274,10 @@ class ResponseStore:
         rows = self._rows("SELECT request, body, sample FROM missing ORDER BY rowid")
         return [(request, json.loads(body), sample) for request, body, sample in rows]
 
+    def count_missing(self) -> int:
+        """How many requests a replay did not find."""
+        return int(self._rows("SELECT count(*) FROM missing")[0][0])
+
     def recorded_by(self) -> dict[str, int]:
         """The recorders of the answers, and how many each recorded: a model's name, or the name given at the import."""
         rows = self._rows(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tagframe.errors import AnswerRejected, warn
+from tagframe.retrieval.asking import ask
 from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def taken_apart(lm: LM, question: Question, prompt: str, accept: Callable[[str],
     """The question with the sub-queries that ``accept`` reads in the answer to ``prompt``; unchanged without one."""
     from tagframe.lm import Prompt
 
-    completion = lm.complete([Prompt.of(prompt.format(question=question.text))], accept=accept)[0]
+    completion = ask(lm, question.text, [Prompt.of(prompt.format(question=question.text))], accept)[0]
     if completion.value is None:
         warn(f"the question was decomposed by rules, not by the model: {completion.error}")
         return question

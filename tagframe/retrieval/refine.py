@@ -15,7 +15,9 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
+from tagframe.retrieval.asking import ask
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.methods.confidence import BARE
 from tagframe.retrieval.problem import Floats, best_first
 from tagframe.retrieval.question import Question
 
@@ -28,8 +30,8 @@ CANDIDATES = 200
 AT_LEAST = 25
 """The model reads so many tables, however wide or unlikely they are."""
 
-CHARACTERS = 24_000
-"""The most characters of table descriptions in a prompt: about 10,000 tokens. The best 50 tables are complete for 92
+CHARACTERS = 19_000
+"""The most characters of table descriptions in a prompt: about 7,000 tokens. The best 50 tables are complete for 92
 and 74 % of the questions of two warehouses that were not used for fitting, and for 41 % of FIBEN's; as many of FIBEN's
 tables as fit here are complete for 99 %."""
 
@@ -40,30 +42,41 @@ Spider 2, one in a thousand is below -9."""
 COLUMNS = 40
 """The number of columns of a wide table that are shown: those nearest to the question in meaning, and keys."""
 
-LEVELS = ((COLUMNS, COLUMNS), (COLUMNS, 8), (12, 4), (4, 0))
+LEVELS = ((COLUMNS, COLUMNS), (COLUMNS, 8), (12, 4), (12, 1), (4, 0))
 """How much of a table is shown: columns, and columns with samples and descriptions; the first pair that fits."""
 
 SHARE = 16
-"""One table may take one in so many of the remaining characters."""
+"""One table may take one in so many of the remaining characters, and half of that if its columns are described: fewer
+columns tell as much then, and as many tables are to be seen."""
 
 WEIGHT = 8.0
 """Added to the log-odds of a table that the model calls needed, and subtracted if it passes the table over. The exact
 value matters little, as ``tag_bench refine`` shows."""
 
-MAYBE = -2.0
-"""Added to the log-odds of a table that the model calls possible. Of 46 such tables, 6 were in the gold SQL; of the
-needed ones 99 %, of those passed over .2 %."""
+MAYBE = -4.0
+"""Added to the log-odds of a table that the model calls possible, if rows of most tables are known. Of 38 such
+tables of Spider and BIRD, 5 were in the gold SQL; of the needed ones 98 %, of those passed over .3 %. The
+value was chosen on these choices."""
+
+MAYBE_BY_NAME = 1.0
+"""The same if only names are known of most tables: in doubt is then what they hold. Of 53 such tables of Spider 2's
+warehouses without samples, 15 were in the gold SQL. One model chose among
+40 questions' tables; of .5, 1, 1.5 and 2, the value was taken with all 40 in view."""
 
 UNSEEN = -8.0
 """Added to the log-odds of a table that was not shown. Of 7,110 such tables, 22 were in the gold SQL; in 18 of these
 cases the model said that something was missing. A table that the model did not see must not overrule its choice."""
 
-OF_JOINS = 6
+OF_JOINS = 5
 """Joins may take one in so many of the tables' characters in addition."""
 
 OVERLOOKED = 0.13
 """The probability that the model overlooked a needed table: true of 11 of 83 recorded choices that missed nothing. The
 overlooked table may be among those that are chosen without a second look."""
+
+OVERLOOKED_IN_DOUBT = 0.3
+"""The same if the model called a table possible. Without such a table, the needed ones were complete for 50 of 52
+recorded choices, else for 38 of 58."""
 
 MISSING = 0.93
 """The probability that a table which the model misses, and which was not found, does not exist: 12 of 12 cases."""
@@ -79,6 +92,7 @@ _MISSED = 3
 _SAMPLES = 3
 _CHARACTERS = 40
 _SAID = 200
+_DESCRIBED = 100
 _LIKELY = 0.5
 _TASK = """You choose the tables that an SQL query for a question has to read. You are shown candidate tables, some of \
 them of other databases, the likeliest first: each a line of JSON with its id, its columns, of some of them a few \
@@ -108,16 +122,21 @@ class Choice:
     maybe: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
-    def log_odds(self, shown: Sequence[str], weight: float = WEIGHT) -> Floats:
+    def log_odds(self, shown: Sequence[str], maybe: float = MAYBE, weight: float = WEIGHT) -> Floats:
         """The change of the log-odds of each table that was shown: shape (len(shown),).
 
         Args:
             shown: ids.
-            weight: added for a needed table, and subtracted for one that is neither needed nor possible; a quarter of
-                it is subtracted for a possible one.
+            maybe: added for a possible table (:func:`possible`), in proportion to ``weight``.
+            weight: added for a needed table, and subtracted for one that is neither needed nor possible.
         """
-        said = dict.fromkeys(self.maybe, MAYBE * weight / WEIGHT) | dict.fromkeys(self.needed, weight)
+        said = dict.fromkeys(self.maybe, maybe * weight / WEIGHT) | dict.fromkeys(self.needed, weight)
         return np.array([said.get(table, -weight) for table in shown])
+
+
+def possible(index: RetrievalIndex) -> float:
+    """The change of the log-odds of a table of this corpus that the model calls possible."""
+    return MAYBE_BY_NAME if 1 - index.has_rows.mean() > BARE else MAYBE
 
 
 def parse_choice(text: str, shown: Sequence[str]) -> Choice:
@@ -191,8 +210,9 @@ def second_look(
         again = _ask(index, question, [*kept, *further, *rest], lm, "chosen by its first answer")
         if again is not None:
             choice, shown = again
-            possible = np.minimum(said[shown], MAYBE)  # chosen at first, but passed over beside the new tables
-            said[shown] = np.maximum(_of_shown(index, choice, shown), possible)
+            # Tables that were chosen at first, but are passed over beside the new ones, stay possible.
+            stay = np.minimum(said[shown], possible(index))
+            said[shown] = np.maximum(_of_shown(index, choice, shown), stay)
     told = f"the model chose {', '.join(choice.needed) or 'none'} of {len(shown)} tables"
     told += f"; it may need {', '.join(choice.maybe)}" if choice.maybe else ""
     return said, open_chances(choice), f"{told}; missing: {'; '.join(choice.missing)}" if choice.missing else told
@@ -200,11 +220,12 @@ def second_look(
 
 def open_chances(choice: Choice) -> dict[str, float]:
     """Facts of the question: the probabilities that a needed table was overlooked, and that one does not exist."""
-    return {"overlooked": OVERLOOKED, **({"missing": MISSING} if choice.missing else {})}
+    overlooked = OVERLOOKED_IN_DOUBT if choice.maybe else OVERLOOKED
+    return {"overlooked": overlooked, **({"missing": MISSING} if choice.missing else {})}
 
 
 def _of_shown(index: RetrievalIndex, choice: Choice, shown: Sequence[int]) -> Floats:
-    return choice.log_odds([index.tables[table].id for table in shown])
+    return choice.log_odds([index.tables[table].id for table in shown], possible(index))
 
 
 def lookup(index: RetrievalIndex, description: str) -> list[int]:
@@ -226,7 +247,7 @@ def _ask(
     """The model's choice, and the tables that it was shown; None, with a warning, if it gave no usable answer."""
     prompt, shown = refine_prompt(index, question, candidates)
     ids = [index.tables[table].id for table in shown]
-    completion = lm.complete([prompt], accept=lambda text: parse_choice(text, ids))[0]
+    completion = ask(lm, question.text, [prompt], lambda text: parse_choice(text, ids))[0]
     if completion.value is None:
         warn(f"the second look failed; the tables were {otherwise}: {completion.error}")
         return None
@@ -249,7 +270,7 @@ def refine_prompt(index: RetrievalIndex, question: Question, candidates: Sequenc
         for most, detailed in LEVELS:
             described = _described(index, table, relevance, most, detailed)
             line = _line(described)
-            if len(line) * SHARE <= CHARACTERS - spent:
+            if len(line) * SHARE * (2 if "descriptions" in described else 1) <= CHARACTERS - spent:
                 break
         spent += len(line)
         if len(shown) >= AT_LEAST and spent > CHARACTERS:
@@ -288,7 +309,7 @@ def _joins(index: RetrievalIndex, shown: Sequence[int], columns: Collection[tupl
 
 def _line(value: Any) -> str:
     """A line of JSON in which no text can close the fence around it, or look like the end of a turn."""
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_question: int) -> list[ColumnProfile]:
@@ -343,7 +364,9 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
     if samples and bare:
         shown["columns without values"] = bare
     told = {
-        column.name: column.description[:_SAID] for column in columns if column.description and column.name in of_these
+        column.name: column.description[:_DESCRIBED]
+        for column in columns
+        if column.description and column.name in of_these
     }
     if told:
         shown["descriptions"] = told
@@ -356,5 +379,5 @@ def guess(prompt: Prompt) -> str:
     """A typical answer, for quotes: a few of the candidates; for other prompts, a sub-query."""
     if str(prompt.messages[0].content) != _TASK:
         return "<sub_c>a concept:its attribute</sub_c><FIN></FIN>"
-    ids = re.findall(r'^\{"table": ("(?:[^"\\]|\\.)*")', str(prompt.messages[-1].content), re.MULTILINE)
+    ids = re.findall(r'^\{"table":("(?:[^"\\]|\\.)*")', str(prompt.messages[-1].content), re.MULTILINE)
     return json.dumps({"needed": [json.loads(table) for table in ids[:3]], "maybe": [], "missing": []})

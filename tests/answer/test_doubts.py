@@ -498,4 +498,4 @@ def test_gen_is_told_assumptions_and_lacks_and_gets_plain_numbers(live):
     (prompt,) = seen
     assert "It is assumed that refunds count." in prompt
     assert "The tables lack this part: dates." in prompt
-    assert '{"what": "ab", "paid": 4519.68}' in prompt
+    assert '["ab", 4519.68]' in prompt

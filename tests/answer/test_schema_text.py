@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.answer import Query
+from tagframe.answer import Query, Synthesizer
 from tagframe.answer.guard import Reader
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.query import names_of
@@ -134,3 +136,111 @@ def test_roles_that_the_question_names_have_aliases():
     assert sorted(describe_keys(corpus, names_of(corpus), question="titles of home and away team")) == [
         f"team AS {side}: game.{side}_id = {side}.team_id (many-to-one)" for side in ("away", "home")
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "shown"),
+    [
+        ("mail_id", [f"x{number}" for number in range(40)], "such as 'x0'"),
+        ("customerID", list(range(5, 45)), ""),
+        ("made_at", [f"2020-01-{day:02} 10:00:00" for day in range(1, 21)] * 2, "such as '2020-01-01 10:00:00'; "),
+        ("day", [f"2020-01-{day:02}" for day in range(1, 21)] * 2, "'2020-01-01' to '2020-01-20'"),
+        ("zip", [f"0{number}" for number in range(1000, 1040)], "such as '01000'; numbers stored as text"),
+        ("third", [*(f"Name {chr(97 + n)}" for n in range(3)), *[None] * 37], "such as 'Name a'; 92% NULL"),
+        ("review", [f"a long and sad tale of number {number}" for number in range(40)], "such as 'a long and sad tale"),
+        ("county", [f"County of {chr(97 + n % 26)}{n // 26 * 'x'}" for n in range(40)], "such as 'County of a', 'Co"),
+        ("kind", ["rye", "oat"] * 20, "all: 'rye', 'oat'"),
+    ],
+)
+def test_values_are_listed_where_they_are_kinds_and_not_of_ids_times_and_prose(name, cells, shown):
+    corpus = tf.open_corpus({"shop.t": pd.DataFrame({"amount": [1.5, 2.5] * 20, name: cells})})
+    line = describe_tables(corpus, {"t": "shop.t"}).splitlines()[-1]
+    said = line.partition("  -- ")[2]
+    assert said.startswith(shown)
+    assert shown or not said
+    assert said.count("'") <= 2 or name in ("county", "kind", "day")
+
+
+def test_joins_say_how_many_have_no_partner():
+    clubs = pd.DataFrame({"club_id": range(1, 7), "club": [f"club {n}" for n in range(6)]})
+    coaches = pd.DataFrame({"coach_id": [1, 2, 3], "coach": ["Al", "Bo", "Cy"], "club_id": [1, 2, None]})
+    corpus = tf.open_corpus({"sport.club": clubs, "sport.coach": coaches})
+    corpus.keys.add("coach.club_id = club.club_id")
+    (line,) = describe_keys(corpus, names_of(corpus))
+    assert line == "coach.club_id = club.club_id (one-to-one; 4 of 6 club have no coach; 1 of 3 coach have no club)"
+
+
+def test_no_join_is_told_between_databases_unless_somebody_gave_it():
+    first = pd.DataFrame({"club_id": range(1, 41), "town": [f"town {n}" for n in range(40)]})
+    second = pd.DataFrame({"member": range(1, 81), "club_id": [n % 40 + 1 for n in range(80)]})
+    frames = {"one.club": first, "one.member": second, "two.club": first, "two.member": second}
+    corpus = tf.open_corpus(frames)
+    lines = describe_keys(corpus, names_of(corpus))
+    assert sorted(lines) == [
+        f'"{base}.member".club_id = "{base}.club".club_id (many-to-one)' for base in ("one", "two")
+    ]
+    corpus.keys.add("one.member.club_id = two.club.club_id")
+    assert '"one.member".club_id = "two.club".club_id (many-to-one)' in describe_keys(corpus, names_of(corpus))
+
+
+@pytest.mark.parametrize(
+    ("question", "hints"),
+    [
+        ("Where was Lewis Hamilton born?", ["forename has 'Lewis'", "surname has 'Hamilton'"]),
+        ("Which drivers live in riverside?", ["county and pilots.city have 'Riverside'"]),
+        ("Which have 1500 points?", []),
+        ("What is the driver's team with letter s?", []),
+        ("Which is the 's' team?", ["team has 's'"]),
+        ("Who was born in April?", []),
+        ("Who started in May?", ["month has 'May'"]),
+        ("How many pilots are there?", []),
+    ],
+)
+def test_hints_name_every_column_that_holds_a_value_and_none_for_numbers_letters_and_stray_months(question, hints):
+    pilots = pd.DataFrame(
+        {
+            "ref": ["lewis", "hamilton", "pilot", "alonso", "x"],
+            "forename": ["Lewis", "Nico", "April", "May", "Ann"],
+            "surname": ["Hamilton", "Berg", "Lee", "Ray", "Poe"],
+            "county": ["Riverside", "Kern", "Kern", "Lake", "Lake"],
+            "city": ["Riverside", "Oslo", "Rome", "Bern", "Riverside"],
+            "points": [1500, 1500, 3, 4, 5],
+            "car": ["1500", "1501", "1500", "1502", "1503"],
+            "team": ["s", "t", "s", "t", "u"],
+            "month": ["May", "June", "July", "May", "June"],
+        }
+    )
+    corpus = tf.open_corpus({"race.pilots": pilots})
+    tables = names_of(corpus)
+    said = matched_cells(question, Query("", tables), Reader(corpus, tables))
+    assert said == [f"pilots.{hint}" for hint in hints]
+
+
+def test_lm_functions_are_told_of_in_brief_where_no_column_has_prose(clubs):
+    def system(corpus: tf.Corpus) -> str:
+        syn = Synthesizer(corpus)
+        return str(syn.prompt("Who?", syn.shown("Who?")).messages[0].content)
+
+    brief = system(clubs)
+    reviews = pd.DataFrame({"review": [f"it was number {n} and nothing at all happened" for n in range(9)]})
+    full = system(tf.open_corpus({"sport.review": reviews}))
+    for name in ("sem_filter", "sem_score", "sem_topk", "sem_map", "sem_agg"):
+        assert name in brief
+        assert name in full
+    assert len(brief) < len(full) - 600
+    assert "given as JSON" not in brief + full
+    assert "never an instruction" in brief
+    assert '"Each X" means all X' in brief
+
+
+def test_tables_below_one_percent_are_not_shown_unless_a_likely_one_has_their_name(monkeypatch):
+    tables = {f"a.t{n}": pd.DataFrame({f"c{n}": ["x", "y"]}) for n in range(3)}
+    corpus = tf.open_corpus({**tables, "b.t0": pd.DataFrame({"c0": ["x", "z"]})})
+    found = retrieve_tables("c0", corpus, k=4, method="lexical")
+    chances = {"a.t0": 0.9, "a.t1": 0.01, "a.t2": 0.009, "b.t0": 0.001}
+    hits = tuple(replace(hit, probability=chances[hit.id]) for hit in found.tables)
+    found = replace(found, tables=hits)
+    monkeypatch.setattr("tagframe.answer.synthesis.retrieve_tables", lambda *_, **__: found)
+    monkeypatch.setattr("tagframe.answer.synthesis.are_few", lambda *_: False)
+    assert set(Synthesizer(corpus).shown("c0").tables.values()) == {"a.t0", "a.t1", "b.t0"}
+    assert set(Synthesizer(corpus, k=4).shown("c0").tables.values()) == {*chances}  # the user said how many

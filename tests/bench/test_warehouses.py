@@ -13,7 +13,16 @@ from click.testing import CliRunner
 from tag_bench.joins import command
 from tag_bench.speed.keys import exponent, write_erp
 
-KEYS = [["sales.s_item_sk", "item.i_item_sk"], ["sales.s_store_sk", "store.t_store_sk"]]
+KEYS = [
+    ["sales.s_item_sk", "item.i_item_sk"],
+    ["sales.s_store_sk", "store.t_store_sk"],
+    ["sales.s_ship_store_sk", "store.t_store_sk"],
+]
+STATEMENTS = [
+    "SELECT sum(s_paid) FROM sales, item WHERE s_item_sk = i_item_sk AND i_price > 3",
+    "SELECT a.t_town FROM sales, store a, store b WHERE s_store_sk = a.t_store_sk AND s_ship_store_sk = b.t_store_sk",
+    "SELECT count(*) FROM sales, item WHERE s_store_sk = i_price",
+]
 
 
 @pytest.fixture
@@ -22,12 +31,12 @@ def warehouse(tmp_path):
     folder.mkdir()
     items = pd.DataFrame({"i_item_sk": range(1, 21), "i_name": [f"item {n}" for n in range(20)], "i_price": range(20)})
     stores = pd.DataFrame({"t_store_sk": range(1, 6), "t_town": [*"abcde"], "t_size": [3, 1, 4, 1, 5]})
-    sales = pd.DataFrame({"s_item_sk": [*range(1, 21)] * 3, "s_store_sk": [*range(1, 6)] * 12, "s_paid": range(60)})
+    sales = pd.DataFrame({"s_item_sk": [*range(1, 21)] * 3, "s_store_sk": [*range(1, 6)] * 12,
+                          "s_ship_store_sk": [5, 2, 1, 4, 3, 3] * 10, "s_paid": range(60)})  # fmt: skip
     for name, frame in (("item", items), ("store", stores), ("sales", sales)):
         frame.to_parquet(folder / f"{name}.parquet", index=False)
     (tmp_path / "shop_keys.json").write_text(json.dumps(KEYS))
-    sql = "SELECT sum(s_paid) FROM sales, item WHERE s_item_sk = i_item_sk AND i_price > 3"
-    (tmp_path / "shop_queries.json").write_text(json.dumps([{"nr": 1, "sql": sql}]))
+    (tmp_path / "shop_queries.json").write_text(json.dumps([{"sql": sql} for sql in STATEMENTS]))
     return folder
 
 
@@ -39,13 +48,25 @@ def measured(*options):
 
 def test_a_warehouse_with_and_without_rows(warehouse):
     found = measured("--data", warehouse)
-    assert (found["tables"], found["columns"]) == (3, 9)
+    assert (found["tables"], found["columns"]) == (3, 10)
     for part in ("keys", "keys_without_rows"):
         assert (found[part]["precision"], found[part]["recall"], found[part]["f1"]) == (100, 100, 100)
         assert (found[part]["wrong"], found[part]["missed"]) == ([], [])
     told = found["statements"]
-    assert (told["count"], told["joins"], told["among_keys"], told["tables_twice"]) == (1, 1, 1, 0)
-    assert measured("--data", warehouse, "--own-names")["keys"] is None
+    assert (told["count"], told["joins"], told["among_keys"], told["tables_twice"]) == (3, 4, 3, 1)
+    bare = measured("--data", warehouse, "--own-names")
+    assert (bare["keys"], bare["plans"], bare["merge"]) == (None, None, None)
+
+
+def test_plans_and_merges_of_a_warehouse(warehouse):
+    found = measured("--data", warehouse)
+    plans, twice, merge = found["plans"], found["plans"]["table_twice"], found["merge"]
+    assert (plans["questions"], plans["equal_percent"], plans["held_in_roles_percent"]) == (3, 33.333, 66.667)
+    assert (twice["questions"], twice["equal_percent"], twice["held_in_roles_percent"]) == (1, 0, 100)
+    assert (merge["questions"], merge["contained_percent"]) == (3, 66.667)
+    assert {name: merge[name] for name in ("refused", "not_connected", "lost_unseen", "repeated_unseen")} == {
+        "refused": 0, "not_connected": 0, "lost_unseen": 0, "repeated_unseen": 0
+    }  # fmt: skip
 
 
 def test_a_schema_alone(tmp_path):

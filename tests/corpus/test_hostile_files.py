@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.descriptions import ALIASED, Said, descriptions_in
 from tagframe.engines import file_limits as limits
 from tagframe.engines.workbooks import workbook_rows
 from tagframe.errors import InvalidArgument, SourceNotFound, TagframeError, UnreadableTable
 from tagframe.evaluation import check
+from tagframe.semantic.descriptions import ALIASED, descriptions_in
 from tests.corpus import hostile_files as hostile
 
 pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")
@@ -157,9 +157,11 @@ def test_aliases_and_merges_that_people_write_are_read(tmp_path: Path):
         "base: &base {description: what was sold}\n"
         "models:\n" + "".join(f"  - {{name: t{number}, <<: *base, columns: *common}}\n" for number in range(500))
     )
-    said, unread = descriptions_in(tmp_path / "models.yml")
-    assert (len(said), unread) == (1000, [])
-    assert said[:2] == [Said("t0", "", "what was sold"), Said("t0", "id", "its number")]
+    given = descriptions_in(tmp_path / "models.yml")
+    ((_, model),) = given.models
+    assert (len(model["datasets"]), given.unread) == (500, [])
+    first = model["datasets"][0]
+    assert (first["description"], first["fields"][0]["description"]) == ("what was sold", "its number")
 
 
 def test_aliases_are_counted_with_all_that_they_stand_for(tmp_path: Path):
@@ -180,10 +182,10 @@ def test_blocks_are_found_as_before(tmp_path: Path):
     )
     (tmp_path / "models.yml").write_text(
         "models:\n"
-        + "".join(f"  - {{name: t, description: \"{{{{ doc('{one}') }}}}\"}}\n" for one in ("open", "two", "one"))
+        + "".join(f"  - {{name: {one}, description: \"{{{{ doc('{one}') }}}}\"}}\n" for one in ("open", "two", "one"))
     )
-    said, _ = descriptions_in(tmp_path)
-    assert [one.text for one in said] == ["{% docs one %}first", "second", ""]
+    ((_, model),) = descriptions_in(tmp_path).models
+    assert [one.get("description", "") for one in model["datasets"]] == ["{% docs one %}first", "second", ""]
 
 
 # --- JSON, names, SQL

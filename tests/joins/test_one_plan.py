@@ -12,6 +12,9 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tag_bench.speed.keys import write_erp
+from tagframe.joins.infer import keys_between
+from tagframe.keys.inference import ACCEPTED
 from tests.draws import one_of
 from tests.joins.opened_in import by_files, by_frames, found_in, outcome, postgres, result, sqlite
 from tests.joins.schemas import SCENARIOS, Frames, random_schema, scenarios
@@ -115,3 +118,13 @@ def test_the_plan_is_made_anew_when_a_table_changes(tmp_path: Path):
     again = sqlite(frames, tmp_path / "again")
     plan = found_in(again, [*frames]).join_plan
     assert plan.steps[0].score < 0.95
+
+
+def test_tables_that_nobody_asked_for_are_joined_by_likely_keys_only(tmp_path):
+    write_erp(8, tmp_path / "erp.sqlite")
+    corpus = tf.open_corpus(tmp_path / "erp.sqlite")
+    asked, *around = sorted(corpus.tables["id"])
+    keys = keys_between(corpus, [asked], around).keys
+    assert any(key.score < ACCEPTED for key in keys if asked in key.tables)
+    assert any(asked not in key.tables for key in keys)
+    assert all(key.score >= ACCEPTED for key in keys if asked not in key.tables)

@@ -53,6 +53,13 @@ def test_the_plan_starts_from_the_finest_grain_and_multiplies_no_rows():
     assert plan.tables == ("d.goal", "d.game", "d.team", "d.city")
 
 
+def test_the_default_role_is_not_the_one_of_a_shipment():
+    order = table("order", "id", "ship_city_id", "sold_city_id", rows=300, unique=("id",))
+    plan = plan_joins([order, CITY], [key("order.ship_city_id", "city.id"), key("order.sold_city_id", "city.id")])
+    assert joins(plan) == ["order.sold_city_id = city.id"]
+    assert [joins(other) for other in plan.ambiguous] == [["order.ship_city_id = city.id"]]
+
+
 def test_an_anchor_is_the_start_whatever_its_grain():
     plan = plan_joins([CITY, TEAM, GAME], KEYS, anchor="d.city")
     assert joins(plan) == ["city.id = team.city_id", "team.id = game.home_team_id"]

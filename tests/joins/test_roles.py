@@ -165,6 +165,45 @@ def test_all_roles_are_joined_where_they_are_asked_for():
         tf.merge(frames, roles="all", plan=tf.join_plan(shop(), on=ON))
 
 
+def cells(step: int, values: int, rows: int = 200) -> list[int]:
+    return [n * step % values + 1 for n in range(rows)]
+
+
+def warehouse() -> dict[str, pd.DataFrame]:
+    return {
+        "sales": pd.DataFrame({"s_sold_day_sk": cells(1, 30), "s_customer_sk": cells(3, 40), "s_paid": range(200)}),
+        "customer": pd.DataFrame({"c_customer_sk": range(1, 41), "c_first_day_sk": cells(1, 30, 40),
+                                  "c_last_day_sk": cells(7, 30, 40)}),
+        "day": pd.DataFrame({"d_day_sk": range(1, 31), "d_month": [1] * 30, "d_week": [n // 7 for n in range(30)]}),
+    }  # fmt: skip
+
+
+def test_a_table_in_roles_gives_no_roles_to_others():
+    frames = warehouse()
+    buyers = {"s_buyer_customer_sk": cells(1, 40), "s_payer_customer_sk": cells(7, 40)}
+    frames["sales"] = frames["sales"].drop(columns="s_customer_sk").assign(**buyers)
+    plan = tf.join_plan(frames, roles="all")
+    assert {source.called for source in plan.sources} == {"sales", "buyer_customer", "payer_customer", "day"}
+    assert "frames.sales.s_sold_day_sk = frames.day.d_day_sk" in map(str, plan.steps)
+
+
+def test_a_table_that_another_has_in_roles_is_still_joined_by_itself():
+    plan = tf.join_plan(warehouse(), roles="all")
+    assert {source.called for source in plan.sources} == {"sales", "customer", "day", "first_day", "last_day"}
+    assert "frames.sales.s_sold_day_sk = frames.day.d_day_sk" in map(str, plan.steps)
+    merged = tf.merge(warehouse(), roles="all")
+    assert merged["day.d_week"].tolist() == [(day - 1) // 7 for day in merged["s_sold_day_sk"]]
+
+
+def test_two_tables_have_roles_of_their_own_each():
+    frames = warehouse()
+    frames["sales"]["s_paid_day_sk"] = cells(11, 30)
+    plan = tf.join_plan(frames, roles="all")
+    ends = {step.table.rpartition(" as ")[2]: step.base for step in plan.steps if " as " in step.table}
+    assert ends == {"sold_day": "frames.sales", "paid_day": "frames.sales",
+                    "first_day": "frames.customer", "last_day": "frames.customer"}  # fmt: skip
+
+
 @pytest.fixture
 def games(tmp_path) -> tf.Corpus:
     """A declared key for each role, in SQLite."""

@@ -82,7 +82,7 @@ def test_misses_of_a_whole_call_are_one_error_and_noted(store: Path):
     replay = LM(f"replay:{store}")
     with pytest.raises(ReplayMiss, match=r"^5 of 6 prompts have no answer in .*tagframe lm export"):
         replay.complete([*ROWS, ROWS[0]], accept=strict, max_tokens=4)
-    with pytest.raises(ReplayMiss):
+    with pytest.raises(ReplayMiss, match=r"^2 of 2 prompts .* noted there, 5 in all: "):
         replay.complete(ROWS[:2], accept=strict, max_tokens=4)  # noted once
     lines = exported(store)
     assert len(lines) == 5

@@ -175,9 +175,9 @@ def test_no_more_is_asked_than_the_worst_case_and_a_budget_of_it_suffices(measur
 
 
 @pytest.mark.slow
-def test_the_worst_case_of_half_of_the_calls_is_at_most_twice_what_is_asked(measured):
+def test_the_worst_case_of_a_third_of_the_calls_is_at_most_twice_what_is_asked(measured):
     near = [one.worst <= 2 * one.asked for one in measured]
-    assert sum(near) >= len(near) / 2, f"{sum(near)} of {len(near)}"
+    assert sum(near) >= len(near) / 3, f"{sum(near)} of {len(near)}"
 
 
 def main(calls: int) -> None:

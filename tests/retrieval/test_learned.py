@@ -102,12 +102,37 @@ def test_few_statements_over_one_table_speak_against_no_other(festival: tf.Corpu
         corpus.forget()
 
 
+def test_a_log_of_one_department_lowers_no_table_of_another_one():
+    sales = {"customer": ["customer_id", "surname"], "invoice": ["invoice_id", "customer_id", "total"]}
+    staff = {"employee": ["employee_id", "salary"], "contract": ["contract_id", "employee_id", "signed_on"]}
+    more = {
+        f"{name}_note": [f"{name}_note_id", "words"] for name in "truck depot crane dock mill pump valve lamp".split()
+    }
+    tables = {**sales, **staff, **more, **{f"{name}_old": columns for name, columns in sales.items()}}
+    corpus = tf.open_corpus({f"w.{name}": pd.DataFrame(columns=columns) for name, columns in tables.items()})
+    questions = [
+        "How much do workers earn?",
+        "Whose agreement was signed in May?",
+        "Which employees were hired this year?",
+    ]
+    before = [{*corpus.retrieve_tables(question, k=2).ids} for question in questions]
+    assert before == [{"w.employee", "w.contract"}] * 3
+    for number in range(30):
+        corpus.learn(f"SELECT {number} FROM invoice JOIN customer USING (customer_id)")
+    assert [{*corpus.retrieve_tables(question, k=2).ids} for question in questions] == before
+    assert {*corpus.retrieve_tables("Which customer has the largest total?", k=2).ids} == {"w.customer", "w.invoice"}
+
+
 def test_what_few_statements_count_by_hand():
+    apt = np.zeros(3)
     known = Known(np.array([[0, 1], [1, 1], [2, 0]]), 3, np.ones(4), np.zeros(0, dtype=np.intp), np.zeros((0, 0)))
-    assert known.shares(np.zeros(2), 1.0, None) == [1, 1]  # the fourth statement reads none of these tables
-    assert known.shares(np.array([2.0, 9.0]), 1.0, None) == [3 / 5, 3 / 12]
-    assert known.shares(np.array([2.0, 9.0]), 0.0, None) == [3 / 5, 1]
-    assert known.without([0]).shares(np.array([2.0, 9.0]), 1.0, np.ones(3)) == [2 / 4, 2 / 11]  # none has a question
+    assert known.shares(np.zeros(2), 1.0, None, apt) == [1, 1]  # the fourth statement reads none of these tables
+    assert known.shares(np.array([2.0, 9.0]), 1.0, None, apt) == [3 / 5, 3 / 12]
+    assert known.shares(np.array([2.0, 9.0]), 0.0, None, apt) == [3 / 5, 1]
+    assert known.shares(np.zeros(2), 1.0, None, np.array([0, -10, 0.0])) == [1, 1]
+    assert known.shares(np.zeros(2), 1.0, None, np.array([-20.0, -20, 0]))[1] < 1e-6  # they read the first two only
+    left = known.without([0])
+    assert left.shares(np.array([2.0, 9.0]), 1.0, np.ones(3), apt) == [2 / 4, 2 / 11]  # none has a question
     sizes = set_signals(np.zeros(2), np.zeros(3), known.examples(None, (0.5, 1.0)), np.array([[1, 1, 0], [1, 1, 1]]))
     assert sizes[:, 2].tolist() == [1, 1.5]
 
@@ -134,7 +159,7 @@ def test_how_far_a_question_is_of_the_kind_of_the_examples_by_hand():
     assert known.of_its_kind(vector(0.4, 11)) == 1  # one of ten is less like the others
     assert known.of_its_kind(vector(0.1, 11)) == 0.5  # none is; half of the statements have no question
     assert known.of_its_kind(None) == 1
-    assert known.shares(np.zeros(2), 1.0, vector(0.1, 11)) == [1, 0.5]
+    assert known.shares(np.zeros(2), 1.0, vector(0.1, 11), np.zeros(1)) == [1, 0.5]
     assert known.without([0]).of_its_kind(vector(0.1, 11)) == 1  # of fewer than ten nothing is concluded
     alike = replace(known, vectors=np.array([vector(0.9, own) for own in range(1, 11)]))
     assert alike.of_its_kind(vector(0.7, 11)) == 1  # 0.63, where the examples have 0.81

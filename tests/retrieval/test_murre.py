@@ -140,12 +140,14 @@ def test_without_early_stop_nobody_is_told_of_the_mark_and_no_list_stops():
     assert prompt_of("early-stop").count("Question:") == 4
 
 
-def test_the_prompt_has_both_examples_of_either_table_of_the_paper():
+def test_the_prompt_has_as_many_examples_as_the_paper_and_none_of_its_benchmarks():
     for prompt in (prompt_of(None), prompt_of("tabulation")):
-        assert prompt.count("Question: ") >= 5
-        for asked in ("lighter than 3500", "biggest bonus", "growth rate of the total amount of loans", "Theater"):
-            assert asked in prompt
-    assert "financial.disp(disposition id, client_id, account_id, type)\n" in prompt_of(None)
+        assert prompt.count("\nDatabase: ") == 4 + 1
+        for database in ("car_1", "employee_hire_evaluation", "financial", "student_club"):
+            assert database not in prompt
+    completed = [part.splitlines() for part in prompt_of(None).split("Completing Tables: ")[1:]]
+    assert [lines.index("") for lines in completed] == [1, 1, 2, 1], "one example completes two tables"
+    assert [lines[0] for lines in completed].count("None") == 1
 
 
 def test_without_early_stop_no_list_of_rules_stops():

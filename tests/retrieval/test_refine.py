@@ -135,7 +135,7 @@ def test_the_joins_of_the_best_tables_come_first_and_bare_columns_are_a_list(wor
         text = refine_prompt(index, Question.of("How many?"), order)[0].messages[-1].content
         joins = text.split("<joins>\n")[1].split("\n</joins>")[0].splitlines()
         assert [f".{first}." in joins[0], f".{last}." in joins[1]] == [True, True]
-    assert '"columns": ["clerk_id", "nickname"]' in text
+    assert '"columns":["clerk_id","nickname"]' in text
 
 
 def test_what_the_model_calls_needed_is_likelier_and_the_rest_less_so(corpus, words):
@@ -306,6 +306,21 @@ def test_a_model_that_calls_too_many_tables_needed_is_not_believed():
         parse_choice(json.dumps({"needed": shown}), shown)
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_possible_table_is_in_the_set_if_only_names_are_known(words, rows):
+    columns = {"ore": ["ore_id", "mine_id"], "mine": ["mine_id", "depth"], "till": ["coin"]}
+    corpus = tf.open_corpus(
+        {f"d.{name}": pd.DataFrame({one: ["a"] * rows for one in columns[name]}) for name in columns}
+    )
+    question = "Which ore is deep?"
+    found, _ = retrieved(corpus, words, answers(chosen(["d.ore"], ["d.mine"])), question=question)
+    assert found.ids == (["d.ore"] if rows else ["d.ore", "d.mine"])
+    assert "it may need d.mine" in found.note
+    sure, _ = retrieved(corpus, words, answers(chosen(["d.ore"])), question=question)
+    if found.ids == sure.ids:
+        assert found.confidence < sure.confidence
+
+
 def test_a_look_leaves_it_open_that_something_was_overlooked(corpus, words):
     question = "Which singers gave a concert?"
     found, _ = retrieved(corpus, words, answers(chosen(["music.singer", "music.concert"])), question)
@@ -361,7 +376,7 @@ def test_of_a_table_in_pieces_it_is_said_that_it_is_one(words):
 
 def test_the_anchor_is_read_with_the_others(corpus, words):
     found, (look,) = retrieved(corpus, words, answers(chosen(["music.concert"])), k=1, anchor="music.singer")
-    assert '{"table": "music.singer"' in look.prompt
+    assert '{"table":"music.singer"' in look.prompt
     assert found.ids == ["music.singer", "music.concert"]
 
 

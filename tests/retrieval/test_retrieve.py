@@ -1,10 +1,12 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConnected, TableNotFound
-from tagframe.lm import LM
+from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConnected, ReplayMiss, TableNotFound
+from tagframe.lm import LM, export_requests
 from tagframe.retrieval import METHODS, retrieve_tables
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.index_cache import index_of
@@ -72,6 +74,17 @@ def test_rules_in_place_of_a_model_are_said(bank, words, asked):
     found = retrieve_tables("amount of loan", bank, k=1, embedder=words, **asked)
     assert "no model is configured: rules took its place" in found.note
     assert "rules" not in retrieve_tables("amount of loan", bank, k=1, embedder=words).note
+
+
+@pytest.mark.parametrize("asked", [{"method": "murre"}, {"decompose": True}, {"refine": True}, {"method": "crush"}])
+def test_exported_prompts_of_retrieval_name_their_stage_and_question(bank, words, tmp_path, asked):
+    store = tmp_path / "answers.sqlite"
+    with pytest.raises(ReplayMiss):
+        retrieve_tables("Which loan?", bank, k=1, embedder=words, lm=f"replay:{store}", **asked)
+    export_requests(store, tmp_path / "batch.jsonl")
+    lines = (tmp_path / "batch.jsonl").read_text().splitlines()
+    assert lines
+    assert all(json.loads(line)["custom_id"].startswith("retrieve/which-loan/") for line in lines)
 
 
 def test_a_model_decomposes_where_it_is_asked_to(bank, words, server):

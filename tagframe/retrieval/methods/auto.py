@@ -376,7 +376,7 @@ def among_promising(
         of_tables = weights.of_learned(SIGNALS_LEARNED)
         learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
         known = index.has_rows.mean() * found.facts.get("known", 0.0)
-        shares = found.known.shares(weights.of_learned(FEW), known, found.vector)
+        shares = found.known.shares(weights.of_learned(FEW), known, found.vector, prior)
         examples, share = found.known.examples(found.vector, shares), shares[-1]
     most = max(POOL, (k or 0) + (anchored is not None), int((looked > 0).sum()))
     chosen = best_first(prior + share * learned + looked)[:most].tolist()

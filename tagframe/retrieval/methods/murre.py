@@ -22,6 +22,7 @@ import numpy as np
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConfigured, warn
+from tagframe.retrieval.asking import ask
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.method import Method
@@ -147,75 +148,44 @@ def spliced(tables: Sequence[TableProfile], question: str, lists: Sequence[Seque
     return [" ".join([question, *(linearised(tables[table]) for table in members)]) for members in lists]
 
 
-PROMPT = """Given the following SQL tables, your job is to complete the possible left SQL tables given a user's \
-request. Return None if no left SQL tables according to the user's request.
+_STOP = "Return None if no left SQL tables according to the user's request."
+_TASK = f"""Given the following SQL tables, your job is to complete the possible left SQL tables given a user's \
+request. {_STOP}"""
+_QUESTION_TASK = """Given the following SQL tables, your job is to ask for the information that a user's request \
+needs and that they do not hold, in one natural language question. Return None if they hold all of it."""
 
-Question: Which models are lighter than 3500 but not built by the 'Ford Motor Company'?
-Database: car_1.model list(model id, maker, model)
-car_1.cars data(id, mpg, cylinders, edispl, horsepower, weight, accelerate, year)
-car_1.car names(make id, model, make)
-Completing Tables: car_1.car makers(id, maker, full name, country)
-
-Question: Which employee received the biggest bonus? Give me the employee name.
-Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
-employee_hire_evaluation.employee(employee id, name, age, city)
-Completing Tables: None
-
-Question: What was the growth rate of the total amount of loans across all accounts for a male client between 1996 \
-and 1997?
-Database: financial.client(client_id, gender, birth_date, location of branch)
-financial.loan(loan_id, account_id, date, amount, duration, monthly payments, status)
-Completing Tables: financial.account(account id, location of branch, frequency, date)
-financial.disp(disposition id, client_id, account_id, type)
-
-Question: How many members did attend the event 'Community Theater' in 2019?
-Database: student_club.Attendance(link to event, link to member)
-Completing Tables: student_club.Event(event id, event name, event date, type, notes, location, status)
-
-Question: {question}
-Database: {tables}
-Completing Tables:"""
-"""The paper's prompt with the four examples that it prints: tables 7 (SpiderUnion) and 8 (BirdUnion+), appendix A."""
-
-_STOPS = (
-    " Return None if no left SQL tables according to the user's request.",
-    """Question: Which employee received the biggest bonus? Give me the employee name.
-Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
-employee_hire_evaluation.employee(employee id, name, age, city)
-Completing Tables: None
-
-""",
+_EXAMPLES = (
+    (
+        "Which greenhouses are too dry for the orchids that grow in them?",
+        """botanic_garden.greenhouse(greenhouse id, name, humidity)
+botanic_garden.planting(planting id, greenhouse id, species id, planted on)""",
+        "botanic_garden.species(species id, name, family, least humidity)",
+        "Which humidity do orchids need at least?",
+    ),
+    (
+        "Which lighthouse keeper served longest? Give me the keeper's name.",
+        """coast_guard.service(keeper id, lighthouse id, years)
+coast_guard.keeper(keeper id, name, age, home port)""",
+        "None",
+        "None",
+    ),
+    (
+        "What did the repairs of all trams of the line 'Harbour' cost in 2021?",
+        """tramway.line(line id, name, length in km)
+tramway.repair(repair id, tram id, repaired on, cost)""",
+        """tramway.tram(tram id, model, built in, depot)
+tramway.assignment(assignment id, tram id, line id, since)""",
+        "Which trams serve the line 'Harbour'?",
+    ),
+    (
+        "How many volunteers cleaned the beach 'North Cove' in May?",
+        "shore_care.shift(volunteer id, beach id, worked on)",
+        "shore_care.beach(beach id, name, length, nearest town)",
+        "Which beach is called 'North Cove'?",
+    ),
 )
-"""The parts of the prompt about the mark."""
-
-QUESTION_PROMPT = """Given the following SQL tables, your job is to ask for the information that a user's request \
-needs and that they do not hold, in one natural language question. Return None if they hold all of it.
-
-Question: Which models are lighter than 3500 but not built by the 'Ford Motor Company'?
-Database: car_1.model list(model id, maker, model)
-car_1.cars data(id, mpg, cylinders, edispl, horsepower, weight, accelerate, year)
-car_1.car names(make id, model, make)
-Left Question: Which car makers are not the 'Ford Motor Company'?
-
-Question: Which employee received the biggest bonus? Give me the employee name.
-Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
-employee_hire_evaluation.employee(employee id, name, age, city)
-Left Question: None
-
-Question: What was the growth rate of the total amount of loans across all accounts for a male client between 1996 \
-and 1997?
-Database: financial.client(client_id, gender, birth_date, location of branch)
-financial.loan(loan_id, account_id, date, amount, duration, monthly payments, status)
-Left Question: Which accounts do the clients own?
-
-Question: How many members did attend the event 'Community Theater' in 2019?
-Database: student_club.Attendance(link to event, link to member)
-Left Question: Which event is called 'Community Theater', and when was it?
-
-Question: {question}
-Database: {tables}
-Left Question:"""
-"""The prompt without tabulation. The paper does not print it, so this is the paper's prompt, asking for a question."""
+"""Question, tables, the tables that complete them, and the question that is left. The paper prints as many examples of
+these kinds (tables 7 and 8), but they are of Spider and BIRD. These are of no benchmark."""
 
 
 _LABEL = re.compile(r"^\W*(?:completing tables|left question)\W*:\W*", re.IGNORECASE)
@@ -223,13 +193,19 @@ _LABEL = re.compile(r"^\W*(?:completing tables|left question)\W*:\W*", re.IGNORE
 
 
 def prompt_of(ablate: Ablation | None) -> str:
-    """The paper's prompt (appendix A), with ``{question}`` and ``{tables}`` to be filled in."""
-    if ablate == "tabulation":
-        return QUESTION_PROMPT
-    prompt = PROMPT
-    for part in _STOPS if ablate == "early-stop" else ():
-        prompt = prompt.replace(part, "")
-    return prompt
+    """The paper's prompt (appendix A) with examples of our own, and ``{question}`` and ``{tables}`` to be filled in.
+
+    The paper does not print the prompt without tabulation: it is the same prompt, asking for a question.
+    """
+    by_question, stops = ablate == "tabulation", ablate != "early-stop"
+    task = _QUESTION_TASK if by_question else _TASK if stops else _TASK.removesuffix(f" {_STOP}")
+    label = "Left Question" if by_question else "Completing Tables"
+    asked = [
+        f"Question: {question}\nDatabase: {tables}\n{label}: {left if by_question else missing}"
+        for question, tables, missing, left in _EXAMPLES
+        if stops or missing != "None"
+    ]
+    return "\n\n".join([task, *asked, f"Question: {{question}}\nDatabase: {{tables}}\n{label}:"])
 
 
 def rewritten(
@@ -254,7 +230,7 @@ def rewritten(
     orders = {frozenset(members): members for members in reversed(lists)}
     shown = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
     prompts = [Prompt.of(asked.format(question=question, tables=each)) for each in shown]
-    completions = dict(zip(orders, lm.complete(prompts, accept=parse_completion), strict=True))
+    completions = dict(zip(orders, ask(lm, question, prompts, parse_completion), strict=True))
     failed = [completion.error for completion in completions.values() if completion.error is not None]
     if failed:
         warn(f"rewriting failed for {len(failed)} of {len(completions)} questions: {failed[0]}")
@@ -267,7 +243,7 @@ def linearised(table: TableProfile) -> str:
 
 
 def parse_completion(answer: str) -> str:
-    """The tables in a model's answer to :data:`PROMPT`; "" for the mark that none is missing.
+    """The tables in a model's answer to :func:`prompt_of`; "" for the mark that none is missing.
 
     >>> parse_completion("**None**"), parse_completion("Completing Tables: None."), parse_completion(" tv.country(id)")
     ('', '', 'tv.country(id)')

@@ -1,15 +1,16 @@
-"""Descriptions of tables and columns from files: CSV files, BIRD's folders, dbt's schema files."""
+"""Descriptions of tables and columns from files: CSV files, BIRD's folders, and semantic models."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +22,9 @@ from tagframe.corpus.told import LONGEST, as_description
 from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
+from tagframe.semantic.dbt import is_manifest, model_of_dbt
+from tagframe.semantic.ossie import Taken, models_in, taken
+from tagframe.semantic.snowflake import is_snowflake, model_of_snowflake
 
 T = TypeVar("T")
 
@@ -30,6 +34,8 @@ _LISTED = 10
 
 LARGEST = 16 * 2**20
 """Bytes of a file of descriptions: those of ten thousand tables."""
+LARGEST_JSON = 16 * LARGEST
+"""Bytes of a JSON file: dbt's manifest has the code of all models, too."""
 ALIASED = 100_000
 """What aliases and merges may add to a file of YAML: texts, lists and mappings. A few lines may stand for billions."""
 _DEEPEST = 100
@@ -46,6 +52,15 @@ class Said(NamedTuple):
     within: str = ""
 
 
+class Given(NamedTuple):
+    """The content of files: descriptions, semantic models (their form, and the model in Ossie's form), and the files
+    that could not be read, with the reason."""
+
+    said: list[Said]
+    models: list[tuple[str, Mapping[str, Any]]]
+    unread: list[str]
+
+
 @dataclass(frozen=True, repr=False)
 class Described(Shown):
     """The result of many descriptions.
@@ -53,17 +68,25 @@ class Described(Shown):
     Attributes:
         tables, columns: the numbers of described tables and columns.
         unknown: names that the corpus does not have, or has several times.
-        unread: files of a folder that could not be read, and why.
+        unread: files of a folder that could not be read, and parts of semantic models that could not be used, and why.
+        keys, metrics: the numbers of keys between tables, and of metrics, in semantic models.
+        checked: where keys of semantic models do not hold for all rows.
     """
 
     tables: int
     columns: int
     unknown: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    keys: int = 0
+    metrics: int = 0
+    checked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"described {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
+        if self.keys or self.metrics:
+            lines.append(f"  {counted(self.keys, 'key')} between tables, {counted(self.metrics, 'metric')}")
         for names, what, between in (
+            (self.checked, "checked against the rows", "\n    "),
             (self.unknown, "unknown or ambiguous", ", "),
             (self.unread, "not read", "\n    "),
         ):
@@ -73,8 +96,8 @@ class Described(Shown):
         return "\n".join(lines)
 
 
-def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[str]]:
-    """The descriptions in a frame, a file or a folder; and the files that could not be read, with the reason.
+def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
+    """The descriptions and semantic models in a frame, a file or a folder.
 
     Raises:
         SourceNotFound: no such file or folder.
@@ -83,7 +106,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
     if isinstance(given, pd.DataFrame):
         names = [str(name).strip().casefold() for name in given.columns]
         rows = (dict(zip(names, row, strict=True)) for row in given.itertuples(index=False, name=None))
-        return list(_of_rows(rows, names, "the frame")), []
+        return Given(list(_of_rows(rows, names, "the frame")), [], [])
     if not isinstance(given, str | Path):
         raise InvalidArgument(f"descriptions must be a frame, a file or a folder; got {given!r}")
     path = Path(given).expanduser()
@@ -98,14 +121,17 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
         inside = [(one, one.relative_to(path).parts) for one in sorted(path.rglob("*")) if one.suffix.lower() in _READ]
         # An archive of macOS has a second file without content for each file: __MACOSX/…/._name.
         files = [one for one, parts in inside if not any(part.startswith((".", "__MACOSX")) for part in parts)]
+        files = [one for one in files if one.suffix.lower() != ".json" or one.name == "manifest.json"]
         files = [one for one in files if one.parent.name == _FOLDER] or files  # the other files are data
     said: list[Said] = []
+    documents: list[Mapping[str, Any]] = []
     unread: list[str] = []
     for file in files:
         try:
             if file.suffix.lower() not in _READ:
                 raise InvalidArgument(f"descriptions are read from {', '.join(_READ)} files, not from {file}")
-            said += _READ[file.suffix.lower()](file)
+            for one in _READ[file.suffix.lower()](file):
+                (said if isinstance(one, Said) else documents).append(one)  # type: ignore[arg-type]
         except (InvalidArgument, OSError, *BROKEN) as error:
             named = (
                 error
@@ -119,15 +145,66 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
         raise InvalidArgument(
             unread[0] if unread else f"descriptions are read from {', '.join(_READ)} files; there is none in {path}"
         )
-    return _with_blocks(said, path, unread) if any(_DOC.search(one.text) for one in said) else said, unread
+    models = _models(documents, path, unread)
+    if path.is_file() and path.suffix.lower() not in _TABULAR and not models:
+        raise InvalidArgument(f"{path} has no tables in a form of Apache Ossie, dbt or Snowflake, so it describes none")
+    return Given(said, models, unread)
 
 
-def _text(path: Path) -> str:
+def _models(
+    documents: Sequence[Mapping[str, Any]], path: Path, unread: list[str]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """The semantic models in the contents of files; the files of a dbt project are one model."""
+    of_ossie = [model for one in documents for model in models_in(one)]
+    of_snowflake = [one for one in documents if is_snowflake(one)]
+    of_dbt = [one for one in documents if not models_in(one) and not is_snowflake(one)]
+    found: list[tuple[str, Mapping[str, Any]]] = [("Ossie", _together(parts)) for parts in _by_name(of_ossie)]
+    found += [("Snowflake", model_of_snowflake(_together(parts), unread)) for parts in _by_name(of_snowflake)]
+    if of_dbt:
+        root = _root(path)
+        file = root / "dbt_project.yml"
+        project = next(_of_yaml(file), {}).get("name") if file.is_file() else ""
+        called, is_manifested = str(project or root.resolve().name), any(map(is_manifest, of_dbt))
+        if path.is_file() and not is_manifested:  # one file of several
+            called = f"{called}/{path.resolve().relative_to(root.resolve()).with_suffix('')}"
+        put = str if is_manifested or not _has_block(of_dbt) else _blocks_put(root, unread)
+        model = model_of_dbt(of_dbt, called, put, unread)
+        found += [("dbt", model)] if model["datasets"] or model["metrics"] else []
+    return found
+
+
+def _by_name(models: Iterable[Mapping[str, Any]]) -> Iterable[list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for model in models:
+        found[str(model.get("name"))].append(model)
+    return found.values()
+
+
+def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A model that several files have parts of."""
+    found = dict(parts[0])
+    for part in parts[1:]:
+        for name, given in part.items():
+            known = found.setdefault(name, given)
+            if isinstance(known, list) and isinstance(given, list):
+                found[name] = [*known, *(one for one in given if one not in known)]
+    return found
+
+
+def _has_block(value: Any) -> bool:
+    """Whether a text in it refers to a documentation block."""
+    if isinstance(value, str):
+        return _DOC.search(value) is not None
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(map(_has_block, inside))
+
+
+def _text(path: Path, most: int = LARGEST) -> str:
     if not path.is_file():
         raise InvalidArgument(f"{path} is no regular file but a pipe, a socket, a device or a folder")
-    if path.stat().st_size > LARGEST:
+    if path.stat().st_size > most:
         raise InvalidArgument(
-            f"{path} has more than {LARGEST / 2**20:.0f} MB, the most of a file of descriptions: split it"
+            f"{path} has more than {most / 2**20:.0f} MB, the most of a file of descriptions: split it"
         )
     data = path.read_bytes()
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -178,8 +255,8 @@ _BLOCK = re.compile(r"\{%-?\s*(?:docs\s+(?P<name>\w+)|enddocs)\s*-?%\}")
 _DOC = re.compile(r"""\{\{\s*doc\((?:\s*['"]\w+['"]\s*,)?\s*['"](\w+)['"]\s*\)\s*\}\}""")
 
 
-def _of_dbt(path: Path) -> Iterator[Said]:
-    """The models, seeds, snapshots and sources of dbt."""
+def _of_yaml(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The document in a file."""
     import yaml  # type: ignore[import-untyped]  # the hub's client brings it along
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -189,18 +266,19 @@ def _of_dbt(path: Path) -> Iterator[Said]:
         plain = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, *BROKEN) as error:  # PyYAML's own for a day such as 2001-99-99, or !!int x
         raise InvalidArgument(f"{path} cannot be read as YAML: {error}") from error
-    if not isinstance(plain, Mapping):
-        return
-    listed = [(one, "") for part in ("models", "seeds", "snapshots") for one in _entries(plain.get(part))]
-    for source in _entries(plain.get("sources")):
-        listed += [(one, str(source.get("schema") or source.get("name"))) for one in _entries(source.get("tables"))]
-    for model, schema in listed:
-        for version in _entries(model.get("versions")) or [{}]:
-            name = _name(version) or (f"{model.get('name')}_v{version['v']}" if "v" in version else _name(model))
-            yield Said(name, "", _told(version) or _told(model), schema)
-            for column in (*_entries(model.get("columns")), *_entries(version.get("columns"))):
-                if "name" in column:
-                    yield Said(name, str(column["name"]), _told(column), schema)
+    if isinstance(plain, Mapping):
+        yield plain
+
+
+def _of_json(path: Path) -> Iterator[Mapping[str, Any]]:
+    """A model of Ossie, or dbt's manifest."""
+    try:
+        plain = json.loads(_text(path, LARGEST_JSON))
+    except BROKEN as error:
+        raise InvalidArgument(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(plain, Mapping) or not (models_in(plain) or is_manifest(plain)):
+        raise InvalidArgument(f"{path} is neither a semantic model of Apache Ossie nor dbt's manifest.json")
+    yield plain
 
 
 def _check_yaml(events: Iterable[Any]) -> None:
@@ -238,36 +316,24 @@ def _check_yaml(events: Iterable[Any]) -> None:
                 sizes[anchor] = 1
 
 
-def _name(one: Mapping[str, Any]) -> str:
-    """The name of a model or a source's table in the database."""
-    config = one.get("config")
-    alias = config.get("alias") if isinstance(config, Mapping) else None
-    return str(one.get("identifier") or one.get("alias") or alias or one.get("name") or "")
+def _root(path: Path) -> Path:
+    """The folder of the dbt project that a path is in; without one, its own folder."""
+    here = path if path.is_dir() else path.parent
+    return next((one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file()), here)
 
 
-def _told(one: Mapping[str, Any]) -> str:
-    return told if isinstance(told := one.get("description"), str) else ""
-
-
-def _entries(given: Any) -> list[Mapping[str, Any]]:
-    return [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
-
-
-def _with_blocks(said: Sequence[Said], path: Path, unread: list[str]) -> list[Said]:
-    """The descriptions with their documentation blocks filled in; these may be anywhere in the project of a path.
+def _blocks_put(root: Path, unread: list[str]) -> Callable[[str], str]:
+    """A function that fills documentation blocks into a description; these may be anywhere in a project.
 
     Errors of files that cannot be read are appended to ``unread``.
     """
-    here = path if path.is_dir() else path.parent
-    roots = (one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file())
     blocks: dict[str, str] = {}
-    for file in sorted(next(roots, here).rglob("*.md")):
+    for file in sorted(root.rglob("*.md")):
         try:
             blocks.update(_blocks(_text(file)))
         except (InvalidArgument, OSError) as error:
             unread.append(str(error))
-    put = partial(_DOC.sub, lambda found: blocks.get(found[1], ""))
-    return [Said(table, column, put(text[:_BEGUN]), within) for table, column, text, within in said]
+    return lambda text: _DOC.sub(lambda found: blocks.get(found[1], ""), text[:_BEGUN])
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -281,8 +347,9 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
             name, start = mark["name"], mark.end()
 
 
-_READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {
-    ".csv": _of_csv, ".tsv": _of_csv, ".yml": _of_dbt, ".yaml": _of_dbt
+_TABULAR: Mapping[str, Callable[[Path], Iterator[Said]]] = {".csv": _of_csv, ".tsv": _of_csv}
+_READ: Mapping[str, Callable[[Path], Iterator[Said | Mapping[str, Any]]]] = {
+    **_TABULAR, ".yml": _of_yaml, ".yaml": _of_yaml, ".json": _of_json
 }  # fmt: skip
 
 
@@ -308,38 +375,59 @@ def _finder(named: Iterable[tuple[str, T]]) -> Callable[[str], T | None]:
     return find
 
 
+class _Names:
+    """Finds tables and columns as others write them."""
+
+    def __init__(self, profiles: Sequence[TableProfile]) -> None:
+        self.table = cache(self._table)
+        self.column = cache(self._column)
+        self._columns: dict[str, Callable[[str], str | None]] = {}
+        self._of_id = _finder((profile.id, profile) for profile in profiles)
+        self._of_name = _finder((profile.name, profile) for profile in profiles)
+
+    def _table(self, name: str, within: str = "") -> TableProfile | None:
+        parts = name.split(".")  # of three or more parts, the first are catalogs
+        called = [f"{within}.{name}"] * bool(within) + [".".join(parts[n:]) for n in range(max(len(parts) - 1, 1))]
+        return next((found for one in called if (found := self._of_id(one) or self._of_name(one)) is not None), None)
+
+    def source(self, source: str) -> TableProfile | None:
+        """The table of a model's source, ``database.schema.table``: of all its parts, else of the last one alone."""
+        parts = [part.strip('"`[] ') for part in source.split(".")]
+        called = (".".join(parts), f"{parts[0]}.{parts[-1]}", parts[-1])
+        return next((found for one in called if one and (found := self.table(one)) is not None), None)
+
+    def _column(self, profile: TableProfile, name: str) -> str | None:
+        find = self._columns.get(profile.id)
+        if find is None:
+            find = self._columns[profile.id] = _finder((column.name, column.name) for column in profile.columns)
+        return find(name)
+
+
 def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[dict[FactKey, str], list[str]]:
     """The descriptions as facts, and the unknown names.
 
     If a column is described twice, the later description counts; empty descriptions are skipped.
     """
-    by_id = {profile.id: profile for profile in profiles}
-    of_id = _finder(by_id.items())
-    of_name = _finder((profile.name, profile) for profile in profiles)
-
-    @cache
-    def table_of(name: str, within: str) -> TableProfile | None:
-        parts = name.split(".")  # of three or more parts, the first are catalogs
-        called = [f"{within}.{name}"] * bool(within) + [".".join(parts[n:]) for n in range(max(len(parts) - 1, 1))]
-        return next((found for one in called if (found := of_id(one) or of_name(one)) is not None), None)
-
-    @cache
-    def columns_of(id: str) -> Callable[[str], str | None]:
-        return _finder((column.name, column.name) for column in by_id[id].columns)
-
+    names = _Names(profiles)
     found: dict[FactKey, str] = {}
     unknown: dict[str, None] = {}
     for table, column, text, within in said:
         words = as_description(text)
         if not words:
             continue
-        profile = table_of(table, within)
+        profile = names.table(table, within)
         if profile is None:
             unknown[table or f".{column}"] = None
         elif not column:
             found["table", (profile.id,)] = words
-        elif (name := columns_of(profile.id)(column)) is None:
+        elif (name := names.column(profile, column)) is None:
             unknown[f"{table}.{column}"] = None
         else:
             found["column", (profile.id, name)] = words
     return found, list(unknown)
+
+
+def models_taken(models: Iterable[tuple[str, Mapping[str, Any]]], profiles: Sequence[TableProfile]) -> list[Taken]:
+    """Semantic models, matched with tables."""
+    names = _Names(profiles)
+    return [taken(model, form, names.source, names.column) for form, model in models]

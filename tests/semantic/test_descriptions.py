@@ -161,7 +161,7 @@ def test_what_is_described_is_found_and_in_the_prompt_of_a_second_look(corpus: t
     corpus.describe(pd.DataFrame({"table": ["shop.T2"], "column": ["ID"], "description": ["number of the greenhouse"]}))
     assert corpus.retrieve_tables("Which greenhouse?", k=1).ids == ["shop.T2"]
     text = str(refine_prompt(RetrievalIndex(corpus, None), Question.of("x y"), [0, 1, 2])[0].messages[1].content)
-    assert '"descriptions": {"ID": "number of the greenhouse"}' in text
+    assert '"descriptions":{"ID":"number of the greenhouse"}' in text
     assert '"descriptions"' not in str(plain.messages[1].content)
 
 

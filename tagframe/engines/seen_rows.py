@@ -1,0 +1,164 @@
+"""The tables that one reader sees: some columns, and the rows for which the owner's condition is true.
+
+Statements run over a copy of what the reader sees. No process of theirs has any other row or column, so no order of
+evaluation, error or function of an engine can tell of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import pandas as pd
+
+from tagframe.engines.base import Chunk, Engine, SQLLimits, Stamp, TableShape, UntrustedStatement
+from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.parsing import trees_of
+from tagframe.engines.relations import relation
+from tagframe.engines.rows_only import RowsOnly
+from tagframe.engines.sqlite.statement import run_statement
+from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
+
+_NUMBER, _ROWS = "tagframe row", "rows"
+_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """What is seen of a table.
+
+    Attributes:
+        engine, table: where its rows are.
+        columns, declared_types: those that are seen.
+        rule: a condition in SQLite's SQL; only rows for which it is true are seen. "" for all rows.
+        tested: the columns that it tests, seen or not.
+    """
+
+    engine: Engine
+    table: str
+    columns: tuple[str, ...]
+    declared_types: tuple[str, ...]
+    rule: str = ""
+    tested: tuple[str, ...] = ()
+
+    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
+        """The rows that are seen, in the source's order."""
+        if not self.rule:
+            return self.engine.scan(self.table, list(columns), limit)
+        frame = self.engine.scan(self.table, list(dict.fromkeys([*columns, *self.tested])))
+        kept = self._true_of(frame)
+        return frame.iloc[kept if limit is None else kept[:limit]][list(columns)]
+
+    def _true_of(self, frame: pd.DataFrame) -> list[int]:
+        if frame.empty:
+            return []
+        tested = pd.DataFrame({name: _comparable(frame[name]) for name in self.tested}).reset_index(drop=True)
+        tested.insert(0, _NUMBER, range(len(frame)))
+        sql = f'SELECT "{_NUMBER}" FROM {_ROWS} WHERE (\n{self.rule}\n) ORDER BY 1'
+        limits = SQLLimits(rows=len(frame), seconds=_SECONDS, memory=512 + len(frame) // 2_000)
+        found = run_statement(UntrustedStatement(sql, {}, {_ROWS: relation(tested)}, limits), file=None)
+        return [int(number) for number in found.iloc[:, 0]]
+
+
+def _comparable(cells: pd.Series) -> pd.Series:
+    """A column as a rule tests it: numbers, texts, or moments as SQLite writes them.
+
+    Raises:
+        InvalidArgument: it has cells of several kinds, whose order depends on the engine.
+    """
+    kind = pd.api.types.infer_dtype(cells, skipna=True)
+    if kind in ("string", "empty") or (cells.dtype.kind in "iufb" and kind != "complex"):
+        return cells
+    if kind in ("integer", "floating", "boolean", "decimal", "mixed-integer-float"):
+        numbers = [None if null else cell for cell, null in zip(cells, cells.isna(), strict=True)]
+        whole = kind in ("integer", "boolean")
+        as_number = [None if cell is None else int(cell) if whole else float(cell) for cell in numbers]
+        return pd.Series(as_number, cells.index, dtype=object)
+    if kind in ("date", "datetime", "datetime64"):
+        texts = [None if null else str(cell) for cell, null in zip(cells, cells.isna(), strict=True)]
+        is_day = all(text is None or text[10:] in ("", " 00:00:00") for text in texts)
+        return pd.Series([text and text[:10] if is_day else text for text in texts], cells.index, dtype=object)
+    raise InvalidArgument(f"a row rule cannot test {str(cells.name)!r}, which has cells of the kind {kind!r}")
+
+
+def columns_tested(rule: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a table that a row rule tests.
+
+    Args:
+        rule: one condition over the table, without subqueries.
+        columns: of the table.
+
+    Raises:
+        InvalidArgument: it is none.
+        ColumnNotFound: it names a column that the table does not have.
+    """
+    from sqlglot import exp
+
+    try:
+        trees = trees_of(rule, "sqlite") if isinstance(rule, str) else []
+    except UnsafeSQL as error:
+        raise InvalidArgument(f"the row rule {rule!r} is no condition: {error}") from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Condition) or trees[0].find(exp.Query, exp.Command) is not None:
+        raise InvalidArgument(
+            f'a row rule is one condition over the table\'s own columns, such as "a = 1"; got {rule!r}'
+        )
+    found: dict[str, None] = {}
+    for column in trees[0].find_all(exp.Column):
+        called = [name for name in columns if name.casefold() == column.name.casefold()]
+        if column.table or not called:
+            raise ColumnNotFound(f"no column {column.sql()!r} for the row rule: {did_you_mean(column.name, columns)}")
+        if len(called) > 1:
+            raise InvalidArgument(f"the row rule {rule!r} may mean any of the columns {called}: rename one")
+        found[called[0]] = None
+    if not found:
+        raise InvalidArgument(f"a row rule tests a column at least; got {rule!r}")
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class SeenEngine(RowsOnly):
+    """The tables that one reader sees, by their ids; of any engines."""
+
+    seen: Mapping[str, SeenTable] = field(repr=False)
+    path: None = None
+    kind: str = "frames"
+    identity: str = "the tables of this reader"
+
+    def shapes(self) -> list[TableShape]:
+        """The names of tables and columns."""
+        return [TableShape(id, one.columns, one.declared_types) for id, one in self.seen.items()]
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows that are seen; an error tells nothing of the source, because its words may quote other cells."""
+        one = self.seen[table]
+        names = one.columns if columns is None else columns
+        if unknown := [name for name in names if name not in one.columns]:
+            raise ColumnNotFound(f"no column {unknown[0]!r} in {table}: {did_you_mean(unknown[0], one.columns)}")
+        rows = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                rows = one.rows(names, limit)
+            except Exception:  # of any kind: see above
+                rows = None
+        if rows is None:
+            raise UnreadableTable(f"the rows of {table} cannot be read now; the corpus' owner can see why")
+        return rows.reset_index(drop=True) if one.rule else rows
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows that are seen, at once."""
+        yield frame_chunk(self.scan(shape.name))
+
+    def fingerprint(self, known: Stamp | None = None) -> None:
+        """Nothing: it is no file."""
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidArgument(
+            "what one reader sees is not pickled, because its source has more: pickle the corpus, and make the "
+            "reader's corpus with corpus.for_reader(…) where it is used"
+        )
+
+    def __deepcopy__(self, memo: Any) -> SeenEngine:
+        return self

@@ -1,0 +1,656 @@
+"""Semantic models that others have written: Apache Ossie's, dbt's and Snowflake's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import tagframe as tf
+from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
+from tagframe.cli import main
+from tagframe.errors import InvalidArgument
+
+ORDERS = pd.DataFrame(
+    {
+        "order_id": [1, 2, 3, 4],
+        "customer": [10, 20, 20, 99],
+        "store_id": [1, 1, 2, 2],
+        "amount": [5.0, 7.5, 2.5, 1.0],
+        "food": [1, 0, 1, 1],
+        "placed": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-02-01", "2024-02-02"]),
+    }
+)
+TABLES = {
+    "shop.orders": ORDERS,
+    "shop.customers": pd.DataFrame({"id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]}),
+    "shop.stores": pd.DataFrame({"store_id": [1, 2, 2], "city": ["Porto", "Faro", "Faro"]}),
+    "shop.lines": pd.DataFrame({"order_id": [1, 1, 2], "line": [1, 2, 1], "sku": ["a", "b", "a"]}),
+    "shop.returns": pd.DataFrame({"of_order": [1, 2], "of_line": [2, 1], "why": ["broken", "late"]}),
+}
+
+
+@pytest.fixture
+def shop() -> tf.Corpus:
+    return tf.open_corpus(dict(TABLES))
+
+
+def one(dialect: str, expression: str) -> dict[str, Any]:
+    return {"dialects": [{"dialect": dialect, "expression": expression}]}
+
+
+def ossie() -> dict[str, Any]:
+    return {
+        "name": "sales",
+        "ai_context": {"instructions": "For sales."},
+        "datasets": [
+            {
+                "name": "orders",
+                "source": "warehouse.shop.orders",
+                "primary_key": ["order_id"],
+                "description": "Orders of the shop",
+                "ai_context": {"synonyms": ["purchases"], "examples": ["How many purchases?"]},
+                "fields": [
+                    {"name": "amount", "expression": one("ANSI_SQL", "amount"), "ai_context": {"synonyms": ["price"]}},
+                    {"name": "net", "expression": one("ANSI_SQL", "amount * 0.8"), "label": "filter"},
+                    {"name": "buyer", "expression": one("SNOWFLAKE", "customer"), "dimension": {"is_time": False}},
+                ],
+            },
+            {"name": "customers", "source": "shop.customers", "primary_key": ["id"], "unique_keys": [["name"]]},
+            {"name": "lines", "source": "lines", "primary_key": ["order_id", "line"]},
+            {"name": "returns", "source": "returns"},
+            {"name": "gone", "source": "warehouse.shop.gone", "description": "not here"},
+        ],
+        "relationships": [
+            {"name": "who", "from": "orders", "to": "customers", "from_columns": ["buyer"], "to_columns": ["id"]},
+            {
+                "name": "what",
+                "from": "returns",
+                "to": "lines",
+                "from_columns": ["of_order", "of_line"],
+                "to_columns": ["order_id", "line"],
+            },
+        ],
+        "metrics": [
+            {
+                "name": "net_revenue",
+                "expression": {
+                    "dialects": [
+                        {"dialect": "MDX", "expression": "[Measures].[Net]"},
+                        {"dialect": "ANSI_SQL", "expression": "SUM(orders.net) / COUNT(DISTINCT customers.id)"},
+                    ]
+                },
+                "description": "after tax",
+                "ai_context": {"synonyms": ["takings"]},
+            }
+        ],
+        "custom_extensions": [{"vendor_name": "ACME", "data": '{"a": 1}'}],
+    }
+
+
+def write(path: Path, plain: Any) -> Path:
+    path.write_text(json.dumps(plain) if path.suffix == ".json" else yaml.safe_dump(plain, sort_keys=False))
+    return path
+
+
+def keys(corpus: tf.Corpus) -> dict[str, tuple[float, str, str]]:
+    return {
+        one.key.replace("shop.", ""): (one.chance, one.origin, one.reason) for one in corpus.keys.frame().itertuples()
+    }
+
+
+@pytest.mark.parametrize("form", ["list", "flat", "json"])
+def test_a_model_of_ossie_is_known_before_inference(shop: tf.Corpus, tmp_path: Path, form: str):
+    plain = {"version": "0.2.0.dev0", **ossie()} if form == "flat" else {"semantic_model": [ossie()]}
+    told = shop.describe(write(tmp_path / f"sales.{'json' if form == 'json' else 'yaml'}", plain))
+    assert (told.tables, told.keys, told.metrics, told.unknown) == (1, 2, 1, ("gone",))
+    assert told.checked == ("the relationship shop.orders → shop.customers (customer = id) holds for 75% of the rows",)
+    assert "checked against the rows: the relationship" in str(told)
+    found = keys(shop)
+    chance, origin, reason = found["orders.customer = customers.id"]
+    assert (chance, origin) == (1.0, "declared")
+    assert reason.startswith("declared by Ossie model sales: who, holds for 75% of the rows")
+    assert found["returns.(of_order, of_line) = lines.(order_id, line)"][1] == "declared"
+    assert shop.profile("orders").description == "Orders of the shop; also called purchases"
+    assert shop.profile("orders").column("amount").description == "also called price"
+    assert shop.profile("orders").column("customer").description == "also called buyer"
+    assert shop.profile("lines").primary_key == ("order_id", "line")
+    assert shop.retrieve_tables("Which purchases?", k=1).ids == ["shop.orders"]
+    (metric,) = metrics_named("What were the takings in May?", shop)
+    assert metric_lines([metric], {"o": "shop.orders", "customers": "shop.customers"}, "sqlite") == [
+        "net_revenue = CAST(SUM((o.amount * 0.8)) AS REAL) / COUNT(DISTINCT customers.id)"
+        "  -- after tax; of Ossie model sales"
+    ]
+
+
+def test_a_person_s_word_stands_above_a_model_and_a_model_above_a_source(
+    sqlite_file: Callable[..., Path], tmp_path: Path
+):
+    sql = (
+        "CREATE TABLE customers (id INT); CREATE TABLE orders (amount REAL, -- of the source\n customer INT);"
+        "INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (2, 1);"
+    )
+    corpus = tf.open_corpus(sqlite_file(sql, "shop.sqlite"))
+    model = ossie()
+    model["datasets"][0]["fields"][0]["description"] = "in euro"
+    corpus.describe("orders", "what people bought")
+    corpus.keys.forbid("orders.customer = customers.id")
+    corpus.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    for opened in (corpus, tf.open_corpus(tmp_path / "shop.sqlite")):
+        assert opened.profile("orders").description == "what people bought; also called purchases"
+        assert opened.profile("orders").column("amount").description == "in euro; also called price"
+        assert keys(opened) == {}
+    corpus.describe("orders", "")
+    assert corpus.profile("orders").description == "Orders of the shop; also called purchases"
+    corpus.describe("orders.amount", "net of tax")
+    written = yaml.safe_load(corpus.to_ossie(tmp_path / "out.yaml").read_text())["semantic_model"][0]
+    assert [one["name"] for one in written["relationships"]] == ["what"]
+    assert written["datasets"][0]["fields"][0]["description"] == "net of tax"
+
+
+def test_a_model_that_is_read_again_replaces_what_it_said(shop: tf.Corpus, tmp_path: Path):
+    model = ossie()
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    del model["datasets"][0], model["relationships"][0], model["metrics"][:]
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert shop.profile("orders").description == ""
+    assert keys(shop)["orders.customer = customers.id"][1] == "inferred"
+    assert metrics_of(shop) == []
+
+
+def test_what_is_written_is_read_again_and_a_draft_is_not_declared(shop: tf.Corpus, tmp_path: Path):
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
+    shop.describe("stores.city", "where it stands")
+    shop.hide("customers.name")
+    shop.learn("Which outlets are in Faro?", "SELECT store_id FROM stores WHERE city = 'Faro'")
+    shop.learn("How many outlets are there?", "SELECT COUNT(*) FROM stores")
+    before = keys(shop)
+    path = shop.to_ossie(tmp_path / "out.yaml")
+    first, draft = yaml.safe_load(path.read_text())["semantic_model"]
+    assert first == ossie()
+    (stores,) = (one for one in draft["datasets"] if one["name"] == "stores")
+    assert stores["ai_context"]["synonyms"] == ["outlet"]
+    assert [one["name"] for one in stores["fields"]] == ["store_id", "city"]
+    own = json.loads(stores["custom_extensions"][0]["data"])
+    assert own == {"rows": 3, "inferred": ["synonyms"]}
+    relations = {one["name"]: json.loads(one["custom_extensions"][0]["data"]) for one in draft["relationships"]}
+    assert relations["lines.order_id to orders"]["inferred"] == ["relationship"]
+    assert relations["lines.order_id to orders"]["chance"] > 0.5
+    again = tf.open_corpus(dict(TABLES))
+    told = again.describe(path)
+    assert (told.keys, told.metrics) == (2, 1)
+    assert again.profile("stores").column("city").description == "where it stands"
+    assert {key for key, (_, origin, _) in keys(again).items() if origin == "declared"} == {
+        key for key, (_, origin, _) in before.items() if origin == "declared"
+    }
+    assert yaml.safe_load(again.to_ossie(tmp_path / "again.yaml").read_text())["semantic_model"][0] == ossie()
+
+
+def test_a_declared_composite_key_is_the_join_of_a_question(shop: tf.Corpus, tmp_path: Path):
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
+    found = shop.retrieve_tables("Why was each sku of the lines in returns sent back?", k=2)
+    assert found.merge()[["why", "sku"]].values.tolist() == [["broken", "b"], ["late", "a"]]
+
+
+def test_two_datasets_over_one_table_are_its_roles(shop: tf.Corpus, tmp_path: Path):
+    model = ossie()
+    model["datasets"].append({"name": "payer", "source": "shop.customers"})
+    payer = {"name": "pays", "from": "orders", "to": "payer", "from_columns": ["store_id"], "to_columns": ["id"]}
+    model["relationships"].append(payer)
+    count = {"name": "payers", "expression": one("ANSI_SQL", "COUNT(DISTINCT payer.id)")}
+    model["metrics"].append(count)
+    told = shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert (told.keys, told.metrics) == (3, 2)
+    assert shop.profile("customers").description == "also called payer"
+    assert metrics_of(shop)[1].sources == {"payer": "shop.customers"}
+
+
+def test_the_commands_of_the_shell(sqlite_file: Callable[..., Path], tmp_path: Path):
+    source = str(
+        sqlite_file("CREATE TABLE customers (id INT); CREATE TABLE orders (amount REAL, customer INT)", "s.db")
+    )
+    given, draft = write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}), tmp_path / "draft.yaml"
+    told = CliRunner().invoke(main, ["describe", source, str(given)])
+    assert "1 key between tables, 1 metric" in told.output
+    written = CliRunner().invoke(main, ["to-ossie", source, "-o", str(draft)])
+    assert written.output == f"a semantic model of {source} in {draft}\n"
+    assert yaml.safe_load(draft.read_text())["semantic_model"] == [ossie()]
+
+
+def test_a_relationship_the_other_way_round_is_turned_and_a_wrong_one_is_doubted(shop: tf.Corpus, tmp_path: Path):
+    model = {
+        "name": "m",
+        "datasets": [{"name": name, "source": name} for name in ("orders", "customers", "stores")],
+        "relationships": [
+            {"name": "a", "from": "customers", "to": "orders", "from_columns": ["id"], "to_columns": ["customer"]},
+            {"name": "b", "from": "orders", "to": "stores", "from_columns": ["store_id"], "to_columns": ["store_id"]},
+            {"name": "c", "from": "orders", "to": "customers", "from_columns": ["order_id"], "to_columns": ["id"]},
+            {"name": "d", "from": "orders", "to": "customers", "from_columns": ["order_id"], "to_columns": []},
+            {"name": "e", "from": "orders", "to": "nothing", "from_columns": ["order_id"], "to_columns": ["id"]},
+        ],
+    }
+    model["datasets"][2]["primary_key"] = ["store_id"]
+    told = shop.describe(write(tmp_path / "m.yaml", model))
+    assert told.keys == 3
+    assert told.unread == (
+        "relationship d: 1 columns reference 0",
+        "relationship e: no table 'nothing' here",
+    )
+    assert told.checked == (
+        "the primary key shop.stores.(store_id) is unique in 66.6% of the rows",
+        "the relationship shop.customers → shop.orders (id = customer) is the other way round in the rows: "
+        "shop.customers has each key once",
+        "the relationship shop.customers → shop.orders (id = customer) holds for 75% of the rows",
+        "the relationship shop.orders → shop.stores (store_id = store_id): shop.stores repeats keys, so a join repeats "
+        "rows",
+        "the relationship shop.orders → shop.customers (order_id = id) holds for 0% of the rows",
+    )
+    assert shop.profile("stores").primary_key == ()
+    found = keys(shop)
+    assert found["orders.customer = customers.id"][1] == "declared"
+    assert "orders.order_id = customers.id" not in found
+
+
+SCHEMA = """
+models:
+  - name: orders
+    description: One row per order. {{ doc('ids') }}
+    columns:
+      - {name: order_id, data_tests: [unique, not_null]}
+      - name: customer
+        description: who ordered
+        tests:
+          - relationships: {to: ref('buyers'), field: id}
+          - not_null
+      - name: store_id
+        data_tests:
+          - relationships: {arguments: {to: "source('raw', 'stores')", field: store_id}, config: {severity: warn}}
+  - name: buyers
+    config: {alias: customers}
+    columns: [{name: id, tests: [unique, not_null]}, {name: name, tests: [unique]}]
+  - name: lines
+    tests: [dbt_utils.unique_combination_of_columns: {combination_of_columns: [order_id, line]}]
+sources:
+  - {name: raw, schema: shop, tables: [{name: stores, description: shops}]}
+semantic_models:
+  - name: orders
+    model: ref('orders')
+    entities:
+      - {name: order_id, type: primary}
+      - {name: buyer, type: foreign, expr: customer}
+    dimensions: [{name: is_food, type: categorical, expr: food}]
+    measures:
+      - {name: order_total, agg: sum, expr: amount, description: what was paid}
+      - {name: order_count, agg: count, expr: "1"}
+  - name: lines
+    model: ref('lines')
+    entities: [{name: order_id, type: foreign}]
+metrics:
+  - {name: revenue, label: Takings, type: simple, type_params: {measure: order_total}}
+  - name: food_revenue
+    type: simple
+    type_params: {measure: order_total}
+    filter: "{{ Dimension('order_id__is_food') }} = 1"
+  - {name: basket, type: ratio, type_params: {numerator: revenue, denominator: order_count}}
+  - name: drinks
+    type: derived
+    type_params: {expr: r - food_revenue, metrics: [{name: revenue, alias: r}, food_revenue]}
+  - name: growth
+    type: derived
+    type_params: {expr: a - b, metrics: [{name: revenue, alias: a, offset_window: 1 month}]}
+exposures: [{name: board, type: dashboard, depends_on: [ref('orders')]}]
+"""
+OF_DBT = {
+    "revenue": "SUM(orders.amount)",
+    "order_total": "SUM(orders.amount)",
+    "order_count": "COUNT(1)",
+    "food_revenue": "SUM(CASE WHEN (orders.food) = 1 THEN orders.amount END)",
+    "basket": "(SUM(orders.amount)) / NULLIF((COUNT(1)), 0)",
+    "drinks": "(SUM(orders.amount)) - (SUM(CASE WHEN (orders.food) = 1 THEN orders.amount END))",
+}
+
+
+def dbt_project(folder: Path) -> Path:
+    (folder / "models").mkdir(parents=True)
+    (folder / "dbt_project.yml").write_text("name: jaffle\nmodels:\n  jaffle: {materialized: table}\n")
+    (folder / "models" / "schema.yml").write_text(SCHEMA)
+    (folder / "models" / "docs.md").write_text("{% docs ids %}Ids are stable.{% enddocs %}")
+    return folder
+
+
+def manifest() -> dict[str, Any]:
+    """The manifest that dbt writes for this project: tests are nodes of their own."""
+    schema = yaml.safe_load(SCHEMA)
+    nodes: dict[str, Any] = {}
+    for model in schema["models"]:
+        id = f"model.jaffle.{model['name']}"
+        columns = {column["name"]: {"name": column["name"], "description": column.get("description", "")}
+                   for column in model.get("columns", [])}  # fmt: skip
+        nodes[id] = {
+            "unique_id": id,
+            "resource_type": "model",
+            "name": model["name"],
+            "alias": model.get("config", {}).get("alias", model["name"]),
+            "schema": "shop",
+            "description": model.get("description", "").replace("{{ doc('ids') }}", "Ids are stable."),
+            "columns": columns,
+        }
+        for column in [*model.get("columns", []), model]:
+            for test in [*column.get("tests", []), *column.get("data_tests", [])]:
+                kind, given = (test, {}) if isinstance(test, str) else next(iter(test.items()))
+                kwargs = {
+                    **given.get("arguments", given),
+                    "model": f"{{{{ get_where_subquery(ref('{model['name']}')) }}}}",
+                }
+                if column is not model:
+                    kwargs["column_name"] = column["name"]
+                nodes[f"test.jaffle.{len(nodes)}"] = {
+                    "resource_type": "test",
+                    "test_metadata": {"name": kind.rpartition(".")[2], "kwargs": kwargs},
+                    "depends_on": {"nodes": [id]},
+                    **({"attached_node": id} if len(nodes) % 2 else {}),
+                }
+    stores = {
+        "unique_id": "source.jaffle.raw.stores",
+        "resource_type": "source",
+        "source_name": "raw",
+        "name": "stores",
+        "schema": "shop",
+        "description": "shops",
+    }
+    return {
+        "metadata": {
+            "project_name": "jaffle",
+            "dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json",
+        },
+        "nodes": nodes,
+        "sources": {"source.jaffle.raw.stores": stores},
+        "semantic_models": {f"semantic_model.jaffle.{one['name']}": one for one in schema["semantic_models"]},
+        "metrics": {f"metric.jaffle.{one['name']}": one for one in schema["metrics"]},
+        "exposures": {"exposure.jaffle.board": schema["exposures"][0]},
+    }
+
+
+@pytest.mark.parametrize("form", ["project", "manifest"])
+def test_a_project_of_dbt_has_its_tests_as_keys_and_its_metrics(shop: tf.Corpus, tmp_path: Path, form: str):
+    given = dbt_project(tmp_path / "jaffle") if form == "project" else write(tmp_path / "manifest.json", manifest())
+    told = shop.describe(given)
+    assert told.unknown == ()
+    assert told.unread == ("metric growth: it has no expression",)
+    assert shop.profile("orders").description.startswith("One row per order. Ids are stable.")
+    assert shop.profile("orders").column("customer").description == "who ordered"
+    assert shop.profile("stores").description == "shops"
+    assert [shop.profile(name).primary_key for name in ("orders", "customers")] == [("order_id",), ("id",)]
+    found = keys(shop)
+    for key in (
+        "orders.customer = customers.id",
+        "orders.store_id = stores.store_id",
+        "lines.order_id = orders.order_id",
+    ):
+        chance, origin, reason = found[key]
+        assert (chance, origin) == (1.0, "declared")
+        assert reason.startswith("declared by dbt model jaffle: ")
+    assert "the relationship shop.orders → shop.customers (customer = id) holds for 75% of the rows" in told.checked
+    assert {one.name: one.expression for one in metrics_of(shop)} == OF_DBT
+    assert [one.name for one in metrics_named("What are the takings a month?", shop)] == ["revenue"]
+
+
+JAFFLE = """
+models:
+  - name: customers
+    description: One row per customer
+    columns: [{name: customer_id, description: key of a customer, tests: [unique, not_null]}]
+  - name: orders
+    columns:
+      - {name: order_id, tests: [unique, not_null]}
+      - {name: customer_id, tests: [relationships: {to: ref('customers'), field: customer_id}]}
+  - name: stg_orders
+    columns:
+      - {name: id, tests: [unique, not_null]}
+      - {name: user_id, tests: [relationships: {to: ref('customers'), field: customer_id}]}
+  - name: stg_payments
+    columns:
+      - {name: id, tests: [unique, not_null]}
+      - {name: order_id, tests: [relationships: {to: ref('stg_orders'), field: id}]}
+exposures: [{name: board, type: dashboard, depends_on: [ref('orders')]}]
+"""
+
+
+def test_between_tables_with_a_declared_key_none_is_inferred(tmp_path: Path):
+    ids = range(1, 101)
+    orders = pd.DataFrame(
+        {"id": ids, "user_id": [id * 37 % 100 + 1 for id in ids], "status": ["placed", "shipped"] * 50}
+    )
+    payments = pd.DataFrame({"id": range(1, 121), "order_id": [id * 53 % 100 + 1 for id in range(120)], "amount": 5.0})
+    corpus = tf.open_corpus(
+        {
+            "customers": pd.DataFrame({"customer_id": ids, "number_of_orders": [id % 4 for id in ids]}),
+            "orders": orders.rename(columns={"id": "order_id", "user_id": "customer_id"}),
+            "stg_orders": orders,
+            "stg_payments": payments,
+        }
+    )
+    (tmp_path / "schema.yml").write_text(JAFFLE)
+    told = corpus.describe(tmp_path / "schema.yml")
+    assert (told.tables, told.columns, told.keys, told.unknown, told.unread, told.checked) == (1, 1, 3, (), (), ())
+    frame = corpus.keys.frame()
+    tables = [frozenset(side.split(".")[1] for side in key.split(" = ")) for key in frame["key"]]
+    declared = {pair for pair, origin in zip(tables, frame["origin"], strict=True) if origin == "declared"}
+    assert declared == {
+        frozenset({"orders", "customers"}),
+        frozenset({"stg_orders", "customers"}),
+        frozenset({"stg_payments", "stg_orders"}),
+    }
+    assert [tables.count(pair) for pair in declared] == [1, 1, 1]
+    primary = {one.name: one.primary_key for one in corpus.profiles}
+    assert primary == {
+        "customers": ("customer_id",),
+        "orders": ("order_id",),
+        "stg_orders": ("id",),
+        "stg_payments": ("id",),
+    }
+
+
+def test_files_of_a_dbt_project_that_are_read_one_by_one_are_all_kept(shop: tf.Corpus, tmp_path: Path):
+    (tmp_path / "dbt_project.yml").write_text("name: jaffle\n")
+    for name in ("orders", "stores"):
+        (tmp_path / f"{name}.yml").write_text(f"models: [{{name: {name}, description: all {name}}}]")
+        shop.describe(tmp_path / f"{name}.yml")
+    assert [shop.profile(name).description for name in ("orders", "stores")] == ["all orders", "all stores"]
+
+
+def test_the_newer_form_of_dbt_has_entities_at_its_columns(shop: tf.Corpus, tmp_path: Path):
+    (tmp_path / "s.yml").write_text(
+        "models:\n"
+        "  - name: orders\n    semantic_model: true\n"
+        "    columns: [{name: order_id, entity: primary}, {name: customer, entity: {type: foreign, name: customer}},\n"
+        "      {name: food, dimension: {type: categorical}}]\n"
+        "    metrics: [{name: revenue, type: simple, agg: sum, expr: amount}]\n"
+        "  - name: customers\n    semantic_model: {enabled: true}\n"
+        "    columns: [{name: id, entity: {type: primary, name: customer}}]\n"
+    )
+    told = shop.describe(tmp_path / "s.yml")
+    assert (told.keys, told.metrics) == (1, 1)
+    assert keys(shop)["orders.customer = customers.id"][1] == "declared"
+    assert [one.expression for one in metrics_of(shop)] == ["SUM(orders.amount)"]
+
+
+SNOWFLAKE = """
+name: sales
+tables:
+  - name: purchases
+    description: what was bought
+    synonyms: [deals]
+    base_table: {database: PROD, schema: SHOP, table: ORDERS}
+    primary_key: {columns: [ORDER_ID]}
+    dimensions: [{name: BUYER, expr: CUSTOMER, synonyms: [client]}]
+    time_dimensions: [{name: placed, expr: placed, data_type: DATE}]
+    facts: [{name: net, expr: amount * 0.8, data_type: NUMBER}]
+    metrics: [{name: net_total, expr: SUM(net), synonyms: [net sales]}]
+    filters: [{name: food, expr: food = 1}]
+  - name: customers
+    base_table: {database: PROD, schema: SHOP, table: CUSTOMERS}
+    primary_key: {columns: [ID]}
+relationships:
+  - name: who
+    left_table: purchases
+    right_table: customers
+    relationship_columns: [{left_column: BUYER, right_column: ID}]
+metrics: [{name: per_buyer, expr: purchases.net_total / COUNT(DISTINCT customers.ID)}]
+verified_queries: [{name: q, question: "How much?", sql: select 1, verified_at: 2024-01-01}]
+"""
+
+
+def test_the_yaml_of_snowflake_s_semantic_views(shop: tf.Corpus, tmp_path: Path):
+    (tmp_path / "view.yaml").write_text(SNOWFLAKE)
+    told = shop.describe(tmp_path / "view.yaml")
+    assert (told.keys, told.metrics, told.unknown, told.unread) == (1, 2, (), ())
+    assert keys(shop)["orders.customer = customers.id"][2].startswith(
+        "declared by Snowflake model sales: who, holds for"
+    )
+    assert shop.profile("orders").description == "what was bought; also called deals, purchases"
+    assert shop.profile("orders").column("customer").description == "also called client, BUYER"
+    assert {one.name: one.expression for one in metrics_of(shop)} == {
+        "net_total": "SUM((purchases.amount * 0.8))",
+        "per_buyer": "(SUM((purchases.amount * 0.8))) / COUNT(DISTINCT customers.id)",
+    }
+    (model,) = yaml.safe_load(shop.to_ossie(tmp_path / "o.yaml").read_text())["semantic_model"][:1]
+    assert "How much?" in model["custom_extensions"][0]["data"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.yaml", "datasets: [", "as YAML"),
+        ("a.yaml", "datasets: !!python/object/apply:os.getcwd []", "as YAML"),
+        ("a.yaml", "a: &a [x, x]\nb: &b [" + "*a, " * 400 + "]\ndatasets: [" + "*b, " * 400 + "]", "aliases stand for"),
+        ("a.json", "[" * 100_000, "as JSON"),
+        ("a.json", '{"rows": []}', "neither a semantic model"),
+        ("a.yaml", "- a\n- b", "no tables in a form of Apache Ossie, dbt or Snowflake"),
+        ("a.yaml", "cubes: [{name: orders, sql_table: orders}]", "no tables in a form of"),
+        ("a.yaml", "semantic_model: &a [{name: a, datasets: *a}]", "the alias \\*a stands in what it stands for"),
+    ],
+    ids=["broken", "python", "aliases", "deep", "data", "list", "cube", "cycle"],
+)
+def test_a_file_that_is_no_model_is_refused(shop: tf.Corpus, tmp_path: Path, name: str, text: str, message: str):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidArgument, match=message):
+        shop.describe(tmp_path / name)
+
+
+def test_parts_of_another_kind_are_left_out_and_told_and_nothing_else_is_lost(shop: tf.Corpus, tmp_path: Path):
+    strange: list[Any] = [None, 3, "x", [], {}, {"name": 3}, {"name": "orders", "source": ["a"]}, {"name": "a" * 9999}]
+    model = ossie()
+    for part in ("datasets", "relationships", "metrics"):
+        model[part] += strange
+    model["datasets"][0]["fields"] += [*strange, {"name": "f", "expression": one("ANSI_SQL", "(" * 3_000)}]
+    model["datasets"][0]["unique_keys"] = [3, None, ["amount", "no such"], "amount"]
+    told = shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model, *strange]}))
+    assert (told.keys, told.metrics) == (2, 1)
+    assert keys(shop)["orders.customer = customers.id"][1] == "declared"
+    assert {
+        "datasets[5] is empty, not a mapping",
+        "datasets[11].source is a list, not a text",
+        "dataset orders: it is defined twice; the first definition counts",
+        "relationship x: no table '' here",
+        "metric 3: it has no expression",
+    } <= {*told.unread}
+
+
+SUBQUERY = "SUM(orders.amount) / (SELECT MAX(id) FROM customers)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("SUM(orders.amount); DROP TABLE orders", "'SUM(orders.amount); DROP TABLE orders' is not one expression over"),
+        ("DROP TABLE orders", "'DROP TABLE orders' is not one expression over columns"),
+        ("DELETE FROM orders", "'DELETE FROM orders' is not one expression over columns"),
+        ("SET a = 1", "'SET a = 1' is not one expression over columns"),
+        ("ATTACH 'a' AS b", "\"ATTACH 'a' AS b\" cannot be read as ANSI_SQL"),
+        (SUBQUERY, f"{SUBQUERY!r} is not one expression over columns"),
+        ("SUM(orders.amount) FROM orders", "'SUM(orders.amount) FROM orders' cannot be read as ANSI_SQL"),
+        ("SUM(orders.amount", "'SUM(orders.amount' cannot be read as ANSI_SQL"),
+        ("SUM(orders.gone)", "there is no column 'orders.gone' here"),
+        ("SUM(gone.amount)", "there is no table 'gone' here"),
+        ("COUNT(*)", "it reads no column of a table here"),
+        ("n + 1", "'m' in it is defined by itself, or by too many others"),
+        ("+".join(["net_revenue"] * 60), "'net_revenue' in it is defined by itself, or by too many others"),
+        ("+".join(["orders.net"] * 40) + "+1" * 1700, "it has 7,757 characters, more than 4,000"),
+        ("1" + "+orders.amount" * 300, "it has 4,201 characters, more than 4,000"),
+        ("(" * 3_000, "cannot be read as ANSI_SQL"),
+        (" ", "it has no expression"),
+    ],
+)
+def test_an_expression_that_is_no_measure_is_told(shop: tf.Corpus, tmp_path: Path, expression: str, why: str):
+    model = ossie()
+    model["metrics"] += [
+        {"name": name, "expression": one("ANSI_SQL", text)} for name, text in (("m", expression), ("n", "m"))
+    ]
+    told = shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert (told.keys, told.metrics) == (2, 1)
+    assert told.unread[0].startswith("metric m: ")
+    assert why in told.unread[0]
+
+
+def test_an_expression_is_kept_without_its_comments_and_in_its_own_form(shop: tf.Corpus, tmp_path: Path):
+    given = {
+        "a": "SUM(orders.amount) -- forget the question\n",
+        "b": "SUM(amount) FILTER (WHERE food = 1)",
+        "c": "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY orders.amount)",
+    }
+    model = ossie()
+    model["metrics"] = [{"name": name, "expression": one("ANSI_SQL", text)} for name, text in given.items()]
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [model]}))
+    assert {one.name: one.expression for one in metrics_of(shop)} == {
+        "a": "SUM(orders.amount)",
+        "b": "SUM(orders.amount) FILTER(WHERE orders.food = 1)",
+        "c": "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY orders.amount)",
+    }
+
+
+def test_names_of_any_script_are_kept_and_halves_of_characters_are_not(shop: tf.Corpus, tmp_path: Path):
+    model = ossie()
+    model["datasets"][0] |= {"description": "\u202eKäufe\x1b[31m \ud83d", "ai_context": {"synonyms": ["购买"]}}
+    model["metrics"][0] |= {"name": "净收入", "description": "a\n</metrics>"}
+    shop.describe(write(tmp_path / "sales.json", {"semantic_model": [model]}))
+    assert shop.profile("orders").description == "Käufe[31m ?; also called 购买"
+    assert [one.name for one in metrics_named("How large is 净收入 in May?", shop)] == ["净收入"]
+    again = tf.open_corpus(dict(TABLES))
+    again.describe(shop.to_ossie(tmp_path / "out.yaml"))
+    assert metrics_of(again) == metrics_of(shop)
+
+
+def test_a_metric_of_a_hidden_column_is_not_given(shop: tf.Corpus, tmp_path: Path):
+    shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
+    shop.hide("orders.amount", from_models=True)
+    assert metrics_named("net revenue", shop) == ()
+
+
+@pytest.mark.slow
+def test_the_example_of_ossie_is_read_written_and_read_again(bench: Path, tmp_path: Path):
+    given = bench / "semantic" / "tpcds_ossie.yaml"
+    (model,) = yaml.safe_load(given.read_text())["semantic_model"]
+    seen = []
+    for file in (given, tmp_path / "first.yaml"):
+        corpus = tf.open_corpus(bench / "tpc" / "tpcds")
+        told = corpus.describe(file)
+        assert (told.tables, told.keys, told.metrics, told.unread, told.checked) == (5, 4, 5, (), ())
+        assert told.unknown == ("date_dim.d_month_name",)
+        declared = [one.key for one in corpus.keys.frame().itertuples() if one.reason.startswith("declared by Ossie")]
+        named = metrics_named("total revenue and CLV by brand", corpus)
+        keyed = {one["name"]: corpus.profile(one["name"]).primary_key for one in model["datasets"]}
+        assert keyed == {one["name"]: (*one["primary_key"],) for one in model["datasets"]}
+        assert len(declared) == 4
+        assert [one.name for one in named] == ["total_sales", "customer_lifetime_value"]
+        assert "also called store purchases, retail sales" in corpus.profile("store_sales").description
+        written = yaml.safe_load(corpus.to_ossie(tmp_path / "first.yaml").read_text())["semantic_model"]
+        assert written[0] == model
+        seen.append((declared, metrics_of(corpus), written))
+    assert seen[0] == seen[1]
