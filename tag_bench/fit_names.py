@@ -25,13 +25,12 @@ import numpy as np
 
 from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.data import read_dataset
-from tag_bench.fit import Judged, automatic, fit_confidence, fit_stages, judge, recalls, rounded, write_only
+from tag_bench.fit import Judged, automatic, fit_confidence, fit_stages, judge, recalls, rounded
 from tag_bench.fit_examples import Example, has_rows, read_examples, read_names
 from tag_bench.fit_stages import fit_logistic
 from tag_bench.fit_worlds import read_worlds
 from tagframe.retrieval.methods.auto import completeness, fitted
 from tagframe.retrieval.methods.confidence import BARE, NAMES, ONE_WAY, doubts, names_features
-from tagframe.retrieval.methods.sets import FEATURES
 from tagframe.retrieval.methods.weights import Weights, read_weights
 from tagframe.retrieval.problem import Floats
 
@@ -90,17 +89,12 @@ class Asked:
 
 def fit_alone(examples: Sequence[Example], known: Weights) -> Weights:
     """Fit both stages; features that occur in no example keep their general weights."""
-    found = fit_stages(_of_several(examples))
-    return Weights(_filled(found.table, known.table), _filled(found.set, known.set))
-
-
-def _of_several(examples: Sequence[Example]) -> list[Example]:
-    """The questions of benchmarks with several databases."""
     databases: dict[str, set[str]] = defaultdict(set)
     for one in examples:
         if one.variant != "made":
             databases[one.data].add(one.question.database)
-    return [one for one in examples if len(databases[one.data]) > 1]
+    found = fit_stages([one for one in examples if len(databases[one.data]) > 1])
+    return Weights(_filled(found.table, known.table), _filled(found.set, known.set))
 
 
 def _filled(found: Mapping[str, float], elsewhere: Mapping[str, float]) -> dict[str, float]:
@@ -179,22 +173,14 @@ def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> 
     required=True,
     help="The weights.json to update.",
 )
-@click.option("--only", type=click.Choice(FEATURES), metavar="FEATURE", help="Fit only this weight, as for fit.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(
-    folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path, only: str | None, output: Any
-) -> None:
+def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path, output: Any) -> None:
     """Fit the choice of tables and its confidence for names only; measure both on data that they were not fitted on.
 
     Example: python -m tag_bench fit_names --data spider bird fiben spider2 --weights tagframe/retrieval/weights.json
     """
     known = read_weights(weights.read_text(encoding="utf-8"))
     groups = read_groups(folders, questions, cache)
-    if only is not None:
-        asked = [one for group in groups.values() for one in group]
-        found = write_only(only, weights, _of_several(asked), "names")
-        json.dump({"data": list(groups), "set": found}, output, indent=2)
-        return
 
     def without(name: str) -> list[Example]:
         return [example for other, group in groups.items() if other != name for example in group]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
+from tag_bench.data import SEED
 from tag_bench.fit_examples import Example
 from tag_bench.records import with_progress
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
@@ -26,9 +26,13 @@ question in data unlike that of the fit (FIBEN)."""
 _SOME_PENALTY = 1e-3  # logistic regressions have few weights and many rows
 
 SET_POOL = 10
-"""The number of tables for the sets of the second stage. All sets count: if only the hardest did, the many small ones
-that lack one table would be fitted too little, and be too likely."""
+"""The number of tables for the sets of the second stage."""
 
+SETS = 160
+"""The number of sets per question for the second stage: the needed one, the hardest others, and some at random."""
+
+RANDOM_SETS = 40
+_ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
 _SIZES = np.array([position for position, name in enumerate(FEATURES) if name.startswith("size_")])
 
 _Step = tuple[float, Floats]
@@ -75,40 +79,32 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
 
 
-def fit_sets(group: Sequence[Example], known: Weights, free: Sequence[str] = FEATURES) -> dict[str, float]:
+def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
     """The second stage: the needed set against all small sets, and again against those of its size.
 
     The first comparison fits how many tables are needed, the second which ones. If a user gives k, only the second
     matters.
-
-    Args:
-        group: the questions.
-        known: the weights of the first stage, and those of the second that are not fitted.
-        free: the features whose weights are fitted.
     """
-    stays = replace(known, set={name: weight for name, weight in known.set.items() if name not in free})
-    columns = [FEATURES.index(name) for name in free]
-    parts, given, sizes, needed, kept = [], [], [], [], []
+    random = np.random.default_rng(SEED)
+    parts, needed, kept = [], [], []
     for example in with_progress(group, "sets"):
-        found = _sets_of(example, known)
+        found = _sets_of(example, first_stage, random)
         if found is not None:
-            features, goal = found
-            parts.append(features[:, columns].astype(np.float32))
-            given.append(stays.utilities(features))
-            sizes.append(features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
-            needed.append(goal)
+            parts.append(found[0])
+            needed.append(found[1])
             kept.append(example)
     weight = shares(kept)
     counts = np.array([len(part) for part in parts])
     first = np.cumsum(counts) - counts
-    every, offset, size = np.concatenate(parts), np.concatenate(given), np.concatenate(sizes)
+    every = np.concatenate(parts)
     goal = first + np.array(needed)
+    size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
     alike = size == np.repeat(size[goal], counts)
-    scale = every.std(axis=0, dtype=np.float64) + 1e-6
-    every /= scale.astype(np.float32)
+    scale = every.std(axis=0) + 1e-6
+    every = every / scale
 
     def step(weights: Floats) -> _Step:
-        scores = offset + (every @ weights.astype(np.float32))
+        scores = (every @ weights.astype(np.float32)).astype(np.float64)
         odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
         loss, slope = SET_PENALTY * float(weights @ weights), np.zeros(len(every))
         for among in (odds, np.where(alike, odds, 0.0)):
@@ -118,11 +114,13 @@ def fit_sets(group: Sequence[Example], known: Weights, free: Sequence[str] = FEA
         slope[goal] -= 2 * weight
         return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * SET_PENALTY * weights
 
-    return {**stays.set, **dict(zip(free, (minimised(step, len(free)) / scale).tolist(), strict=True))}
+    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
 
 
-def _sets_of(example: Example, weights: Weights) -> tuple[Floats, int] | None:
-    """The features of all sets, and which one is needed; None if that is none of them."""
+def _sets_of(
+    example: Example, weights: Weights, random: np.random.Generator
+) -> tuple[npt.NDArray[np.float32], int] | None:
+    """The features of the needed set, the hardest others and some more, and which one is needed."""
     positions, problem = example.scored(weights, SET_POOL)
     held = positions.tolist()
     if not example.gold or not set(example.gold) <= set(held):
@@ -135,7 +133,13 @@ def _sets_of(example: Example, weights: Weights) -> tuple[Floats, int] | None:
         start += len(sets)
     if goal is None:  # more tables than the largest sets have
         return None
-    return set_features(problem, np.arange(len(held), dtype=np.intp)), goal
+    features = set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32)
+    rough = features[:, FEATURES.index("sum_prior")] + 0.5 * features[:, FEATURES.index("link_tree")]
+    rough = rough + _ROUGH_SIZE * (features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
+    hardest = np.argsort(-rough, kind="stable")[: SETS - RANDOM_SETS]
+    drawn = random.choice(len(rough), min(RANDOM_SETS, len(rough)), replace=False)
+    kept = np.unique(np.concatenate([[goal], hardest, drawn]))
+    return features[kept], int(np.flatnonzero(kept == goal)[0])
 
 
 def fit_logistic(

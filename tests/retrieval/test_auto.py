@@ -13,6 +13,7 @@ from tagframe.retrieval.methods.auto import (
     Weights,
     completeness,
     fitted,
+    joining,
     posterior,
 )
 from tagframe.retrieval.problem import Examples, RowKind, SelectionProblem
@@ -52,26 +53,38 @@ def test_the_posterior_is_the_softmax_of_the_utilities():
 )
 def test_tables_that_connect_two_sure_tables_are_likely(references, connecting):
     sizes = {f"size_{size}": -2.0 * (size - 1) for size in range(2, 6)}
-    weights = replace(WEIGHTS, set={"sum_dense": 3.0, "apart": -9.0, **sizes})
+    weights = replace(WEIGHTS, set={"sum_dense": 3.0, **sizes}, apart=-9.0)
     links = np.zeros((5, 5), dtype=bool)
     links[tuple(np.transpose(references))] = True
     problem = problem_of([3.0, 3.0, 0.0, 0.0, 0.0], references, refers=links)
-    chances = posterior(problem, weights).tables()
+    chances = joining(problem, posterior(problem, weights), weights).tables()
     assert (chances[:2] > 0.8).all()
     assert [position for position in (2, 3, 4) if chances[position] > 0.8] == connecting
 
 
 def test_how_tables_join_says_nothing_about_which_database_is_needed():
-    weights = replace(WEIGHTS, set={"sum_dense": 2.0, "apart": -9.0, "other_databases": -99.0, "size_2": -1.0})
+    weights = replace(WEIGHTS, set={"sum_dense": 2.0, "other_databases": -99.0, "size_2": -1.0}, apart=-9.0)
     links = np.zeros((6, 6), dtype=bool)
     links[2, 0] = links[2, 1] = links[3, 4] = True  # the second database has what it needs in two linked tables
     asked = [1.0, 1.0, 0.0, 1.0, 1.0, 0.0], [(2, 0), (2, 1), (3, 4)]
     problem = problem_of(*asked, refers=links, source=[0, 0, 0, 1, 1, 1])
-    known = posterior(problem, weights)
-    plain = posterior(problem, replace(weights, set={**weights.set, "apart": 0.0}))
+    plain = posterior(problem, weights)
+    known = joining(problem, plain, weights)
     first = known.members[:, 3:].sum(axis=1) == 0
     assert known.probability[first].sum() == pytest.approx(plain.probability[first].sum())
     assert known.tables()[2] > plain.tables()[2]
+
+
+def test_what_is_read_with_a_fixed_k_does_not_depend_on_how_likely_a_connecting_table_is():
+    links = np.zeros((4, 4), dtype=bool)
+    links[2, 0] = links[2, 1] = True
+    problem = problem_of([3.0, 2.8, -1.0, 0.0], [(2, 0), (2, 1)], refers=links)
+    plain = replace(WEIGHTS, set={"sum_dense": 3.0, "size_2": -2.0, "size_3": -5.0, "size_4": -9.0})
+    before, now = (fitted(problem, 3, replace(plain, apart=apart)) for apart in (0.0, -9.0))
+    assert set(before.indices) == set(now.indices) == {0, 1, 3}
+    assert before.probability[2] < 0.5 < 0.8 < now.probability[2]
+    assert now.confidence < before.confidence
+    assert 2 in fitted(problem, weights=replace(plain, apart=-9.0)).indices
 
 
 def test_k_auto_gives_the_fewest_tables_that_are_surely_all():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tagframe.joins.components import Components
-from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, set_masks
+from tagframe.retrieval.methods.sets import FEATURES, index_sets, missing_joins, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
@@ -65,13 +65,6 @@ def naive(problem, tables):
     edges, _ = spanning_forest(np.where(problem.link >= 0.5, problem.link, 0), tables)
     found["unlinked"] = len(tables) - 1 - len(edges)
     found["connected"] = float(found["unlinked"] == 0)
-    joined = [(one, other) for one, other in combinations(CHOSEN, 2) if can_join(problem, one, other)]
-    parts, inside = Components(CHOSEN), Components(tables)
-    for one, other in joined:
-        parts.join(one, other)
-        if {one, other} <= {*tables}:
-            inside.join(one, other)
-    found["apart"] = len(inside.groups()) - len({parts.root(table) for table in tables})
     databases = len(set(problem.source[tables].tolist()))
     found["other_databases"], found["one_database"] = databases - 1, float(databases == 1 and len(tables) > 1)
     found["near_duplicate"] = max((problem.similarity[i, j] for i in tables for j in tables), default=0.0)
@@ -88,6 +81,20 @@ def test_every_feature_of_every_set_by_its_definition(problem):
         assert np.allclose(row, naive(problem, chosen)), dict(
             zip(FEATURES, zip(row, naive(problem, chosen), strict=True), strict=True)
         )
+
+
+def test_the_joins_that_a_set_lacks_by_their_definition(problem):
+    joined = [(one, other) for one, other in combinations(CHOSEN, 2) if can_join(problem, one, other)]
+    parts = Components(CHOSEN)
+    for one, other in joined:
+        parts.join(one, other)
+    sets = [tables for size in range(1, 6) for tables in combinations(CHOSEN, size)]
+    for tables, lacking in zip(sets, missing_joins(problem, np.array(CHOSEN)).tolist(), strict=True):
+        inside = Components(tables)
+        for one, other in joined:
+            if {one, other} <= {*tables}:
+                inside.join(one, other)
+        assert lacking == len(inside.groups()) - len({parts.root(table) for table in tables})
 
 
 def test_masks_stand_for_the_sets():

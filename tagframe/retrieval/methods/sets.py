@@ -29,7 +29,6 @@ FEATURES = (
     "link_tree",
     "unlinked",
     "connected",
-    "apart",
     "other_databases",
     "one_database",
     "near_duplicate",
@@ -40,10 +39,9 @@ FEATURES = (
 sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: how much S covers of the rows of a kind;
 cover_least: the smallest addition of one table to that; cover_alone: the part that only one table of S covers. lacking:
 how many names S lacks that other tables of its databases hold. link_tree: the maximum spanning tree over link scores.
-unlinked: how many links are missing to connect S; connected: 1 if none is; apart: how many joins S lacks that further
-tables could make (:func:`_joined`), since a query joins the tables that it reads. other_databases: how many databases
-beside the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. size_*: 1
-for sets of that size.
+unlinked: how many links are missing to connect S; connected: 1 if none is. other_databases: how many databases beside
+the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. size_*: 1 for sets
+of that size.
 """
 
 
@@ -89,18 +87,13 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     link = problem.link[np.ix_(positions, positions)]
     similarity = problem.similarity[np.ix_(positions, positions)]
     source, prior = problem.source[positions], problem.r[positions]
-    joined = _joined(link, problem.refers[np.ix_(positions, positions)])
-    parts = Components(range(len(positions)))
-    for one, other in np.argwhere(joined).tolist():
-        parts.join(one, other)
-    part = np.array([parts.root(table) for table in range(len(positions))])
     additive = np.concatenate([problem.signals[positions], prior[:, None]], axis=1)
     summed, least = additive, prior
     covered = [_Covered.of_one(block) for block in rows]
     names = rows[_KINDS.index(RowKind.HELD)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
     around = near  # the names that the databases of each set hold
-    databases, islands, pair = np.ones(len(positions)), np.ones(len(positions)), similarity.diagonal()
+    databases, pair = np.ones(len(positions)), similarity.diagonal()
     blocks = []
     for sets, smaller in zip(index_sets(len(positions)), smaller_sets(len(positions)), strict=True):
         count, size = sets.shape
@@ -110,21 +103,19 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
             least = np.minimum(least[smaller], prior[last])
             covered = [known.with_one_more(smaller, last) for known in covered]
             around = np.maximum(around[smaller], near[last])
-            same, joinable, alike = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool), pair[smaller]
+            same, alike = np.zeros(count, dtype=bool), pair[smaller]
             for member in sets[:, :-1].T:
                 same |= source[member] == source[last]
-                joinable |= part[member] == part[last]
                 alike = np.maximum(alike, similarity[member, last])
-            databases, islands, pair = databases[smaller] + ~same, islands[smaller] + ~joinable, alike
+            databases, pair = databases[smaller] + ~same, alike
         tree, linked = forest_weights(link, sets, least=LINKED)
-        _, joins = forest_weights(joined, sets)
         features = np.zeros((count, len(FEATURES)))
         parts = [
             summed,
             least[:, None],
             *(known.features() for known in covered),
             (around - covered[_KINDS.index(RowKind.HELD)].best).sum(axis=1)[:, None],
-            np.stack([tree, size - 1 - linked, linked == size - 1, size - joins - islands], axis=1),
+            np.stack([tree, size - 1 - linked, linked == size - 1], axis=1),
             np.stack([databases - 1, (databases == 1) & (size > 1), pair], axis=1),
         ]
         known = np.concatenate(parts, axis=1)
@@ -135,14 +126,25 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     return np.concatenate(blocks)
 
 
-def _joined(link: Floats, refers: npt.NDArray[np.bool_]) -> Floats:
-    """Which tables can be joined directly, 0 or 1: those that are linked, and those that refer to the same table, since
-    they can be joined on the reference without that table."""
-    linked = link >= LINKED
-    referring = (linked & refers).astype(np.float64)
-    found = linked | (referring @ referring.T > 0)
-    np.fill_diagonal(found, False)
-    return found.astype(np.float64)
+def missing_joins(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> Floats:
+    """How many joins each set lacks that further tables could make, in the order of :func:`index_sets`: shape (sets,).
+
+    Tables can be joined directly if they are linked, or if both refer to the same table: then the references are equal
+    without it.
+    """
+    linked = problem.link[np.ix_(positions, positions)] >= LINKED
+    referring = (linked & problem.refers[np.ix_(positions, positions)]).astype(np.float64)
+    joined = linked | (referring @ referring.T > 0)
+    parts = Components(range(len(positions)))
+    for one, other in np.argwhere(joined).tolist():
+        parts.join(one, other)
+    part = np.array([1 << parts.root(table) for table in range(len(positions))])
+    found = []
+    for sets in index_sets(len(positions)):
+        _, joins = forest_weights(joined.astype(np.float64), sets)
+        whole = [mask.bit_count() for mask in np.bitwise_or.reduce(part[sets], axis=1).tolist()]
+        found.append(sets.shape[1] - joins - np.array(whole, dtype=np.float64))
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)
