@@ -92,9 +92,8 @@ class Judged:
         contained = np.array([joined.contained(joined.mask(positions)) for positions in sets])
         facts = {**self.problem.facts, **doubts(self.problem, joined)}
         features = complete_features(contained, np.arange(1.0, most + 1), facts)
-        size = len(
-            fitted(self.problem, None, Weights({}, self.weights.set, apart=self.weights.apart), self.known).indices
-        )
+        alone = Weights({}, self.weights.set, apart=self.weights.apart)
+        size = len(fitted(self.problem, None, alone, self.known).indices)
         around = slice(max(size - 2, 0), size + 1)
         return features[around], [self.example.question.gold <= self._named(positions) for positions in sets[around]]
 
@@ -140,20 +139,15 @@ def fit_apart(group: Sequence[Example], weights: Weights) -> float:
         likely.append(np.log(known.probability[within]))
         lacking.append(joins[within] - joins[goal])
         kept.append(example)
-    weight, counts = shares(kept), np.array([len(part) for part in likely])
-    first = np.cumsum(counts) - counts
+    weight, first = shares(kept), np.cumsum([0, *map(len, likely[:-1])])
     score, more = np.concatenate(likely), np.concatenate(lacking)
 
     def step(slope: Floats) -> tuple[float, Floats]:
-        scores = score + slope[0] * more
-        best = np.maximum.reduceat(scores, first)
-        odds = np.exp(scores - np.repeat(best, counts))
+        odds = np.exp(score + slope[0] * more)
         total = np.add.reduceat(odds, first)
-        return float(weight @ (np.log(total) + best)), np.array(
-            [weight @ (np.add.reduceat(odds * more, first) / total)]
-        )
+        return float(weight @ np.log(total)), np.array([weight @ (np.add.reduceat(odds * more, first) / total)])
 
-    return float(minimised(step, 1)[0])
+    return float(minimised(step, 1, [(-10.0, 0.0)])[0])
 
 
 def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
