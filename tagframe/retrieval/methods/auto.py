@@ -135,13 +135,13 @@ def fitted(
 ) -> Selection:
     """The tables that the question most probably needs.
 
-    The chances that are reported are those of :func:`joining`.
-
     With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, or a smaller
     one if further tables add too little (:data:`PRICE`); tables are added whose names the question says
     (:func:`with_said`). With a k it is the set that best contains what is needed; if k
     is 2 or more, at least two tables are assumed to be needed. Sets larger than those that are scored are extended
     table by table: by the one that adds most, or, if the posterior cannot decide, by the one with the best prior.
+    The best set of a size is that of :func:`posterior`. All chances are those of :func:`joining`, also that a set is
+    complete.
 
     Args:
         problem: with ``signals``, and the first stage's score as ``r``.
