@@ -25,14 +25,24 @@ import tagframe as tf
 from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import Example, read_examples, read_names
-from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables
+from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables, minimised, shares
 from tag_bench.records import with_progress
 from tag_bench.retrieval import reliability
-from tagframe.retrieval.methods.auto import MOST, POOL, confidence_of, fitted, of_size, posterior
+from tagframe.retrieval.methods.auto import (
+    MOST,
+    POOL,
+    confidence_of,
+    databases_of,
+    fitted,
+    joining,
+    of_size,
+    posterior,
+)
 from tagframe.retrieval.methods.confidence import COMPLETE, complete_features, doubts
 from tagframe.retrieval.methods.posterior import Posterior
+from tagframe.retrieval.methods.sets import LARGEST, missing_joins
 from tagframe.retrieval.methods.weights import Weights
-from tagframe.retrieval.problem import SelectionProblem
+from tagframe.retrieval.problem import Floats, SelectionProblem
 from tagframe.retrieval.signals import FACTS
 
 FOLDS = 3
@@ -78,10 +88,12 @@ class Judged:
         """
         most = min(MOST, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
-        contained = np.array([self.known.contained(self.known.mask(positions)) for positions in sets])
-        facts = {**self.problem.facts, **doubts(self.problem, self.known)}
+        joined = joining(self.problem, self.known, self.weights)
+        contained = np.array([joined.contained(joined.mask(positions)) for positions in sets])
+        facts = {**self.problem.facts, **doubts(self.problem, joined)}
         features = complete_features(contained, np.arange(1.0, most + 1), facts)
-        size = len(fitted(self.problem, None, Weights({}, self.weights.set), self.known).indices)
+        alone = Weights({}, self.weights.set, apart=self.weights.apart)
+        size = len(fitted(self.problem, None, alone, self.known).indices)
         around = slice(max(size - 2, 0), size + 1)
         return features[around], [self.example.question.gold <= self._named(positions) for positions in sets[around]]
 
@@ -106,7 +118,36 @@ def fit_stages(group: Sequence[Example]) -> Weights:
     apart = {(example.data, example.reported) for example in group}
     used = [example for example in group if not (example.reported and (example.data, False) in apart)]
     first = Weights(fit_tables(used), {})
-    return Weights(first.table, fit_sets(used, first))
+    both = Weights(first.table, fit_sets(used, first))
+    return replace(both, apart=fit_apart(used, both))
+
+
+def fit_apart(group: Sequence[Example], weights: Weights) -> float:
+    """The weight of the joins that a set lacks, beside those of both stages: the needed set against all sets of the
+    same databases (:func:`tagframe.retrieval.methods.auto.joining`)."""
+    kept: list[Example] = []
+    likely, lacking = [], []
+    for example in with_progress(group, "joins"):
+        positions, problem = example.scored(weights, POOL)
+        needed = np.flatnonzero(np.isin(positions, example.gold or ())).tolist()
+        if not 0 < len(needed) == len(example.gold or ()) <= LARGEST:
+            continue
+        known = posterior(problem, weights)
+        databases, joins = databases_of(problem, known), missing_joins(problem, known.positions)
+        goal = int(np.flatnonzero(known.masks == known.mask(needed))[0])
+        within = (databases == databases[goal]) & (known.probability > 0)
+        likely.append(np.log(known.probability[within]))
+        lacking.append(joins[within] - joins[goal])
+        kept.append(example)
+    weight, first = shares(kept), np.cumsum([0, *map(len, likely[:-1])])
+    score, more = np.concatenate(likely), np.concatenate(lacking)
+
+    def step(slope: Floats) -> tuple[float, Floats]:
+        odds = np.exp(score + slope[0] * more)
+        total = np.add.reduceat(odds, first)
+        return float(weight @ np.log(total)), np.array([weight @ (np.add.reduceat(odds * more, first) / total)])
+
+    return float(minimised(step, 1, [(-10.0, 0.0)])[0])
 
 
 def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
@@ -151,11 +192,12 @@ def automatic(judged: Sequence[Judged], sure: Weights) -> dict[str, float]:
     number of tables relative to the needed ones, and the calibration of the confidence."""
     rows = []
     for one in judged:
-        weights = replace(sure, table=one.weights.table, set=one.weights.set)
+        weights = replace(sure, table=one.weights.table, set=one.weights.set, apart=one.weights.apart)
         selection = fitted(one.problem, None, weights, one.known)
         ids, gold = frozenset(one.ids[position] for position in selection.indices), one.example.question.gold
         hit = len(ids & gold)
-        chance = confidence_of(one.problem, one.known, weights, selection.indices)
+        joined = joining(one.problem, one.known, weights)
+        chance = confidence_of(one.problem, joined, weights, selection.indices)
         rows.append(
             (ids == gold, hit / max(len(ids), 1), hit / len(gold), hit == len(gold), len(ids) / len(gold), chance)
         )
@@ -257,7 +299,11 @@ def command(
     if weights is not None:
         encoder = f" --embedder {embedder}" if embedder else ""
         about = f"Made by tag_bench fit{encoder} from {questions} questions each of {', '.join(names)}."
-        written = {"about": about, **{name: rounded(part) for name, part in given.items()}}
+        written = {
+            "about": about,
+            **{name: rounded(part) for name, part in given.items()},
+            **rounded({"apart": final.apart}),
+        }
         weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     report["weights_file"] = None if weights is None else str(weights)
     json.dump(report, output, indent=2)

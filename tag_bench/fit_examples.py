@@ -81,6 +81,7 @@ class Example:
             signals=self.problem.signals[positions],
             source=self.problem.source[positions],
             link=self.problem.link[among],
+            refers=self.problem.refers[among],
             similarity=self.problem.similarity[among],
             facts=self.problem.facts,
         )
@@ -244,6 +245,7 @@ def _examples(
                 signals=evidence.signals[kept],
                 source=index.database[kept],
                 link=index.links.matrix(tables),
+                refers=index.links.refers(tables),
                 similarity=near_duplicates(index, tables),
                 facts=evidence.facts,
             ),

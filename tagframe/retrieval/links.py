@@ -33,13 +33,16 @@ AT_HAND = 8
 
 Ends = tuple[int, int]
 
+Link = tuple[int, float, bool]
+"""Another table, the best score of the key pairs to it, and whether the best pair refers to it."""
+
 
 class _Pairs:
     """The key pairs of a database by the positions of their tables (the lower one first), best pairs first."""
 
     def __init__(self, between: Mapping[Ends, Sequence[KeyPair]]) -> None:
         self.between = between
-        self.scores: dict[int, list[tuple[int, float]]] = {}  # for each table that was requested
+        self.known: dict[int, list[Link]] = {}  # for each table that was requested
         self.linked: dict[int, list[int]] = defaultdict(list)
         for left, right in sorted(between):
             self.linked[left].append(right)
@@ -94,19 +97,17 @@ class Links:
         """
         held = None if before is None or cut is None else _carried(before, cut)
         wanted = range(len(self._tables)) if held is None else sorted(changed)
-        found: list[tuple[int, int, float]] = []
+        found: list[tuple[int, int, float, bool]] = []
         for table in wanted:
-            found += ((table, other, score) for other, score in self.of(table))
+            found += ((table, *link) for link in self._links(table))
             self._forget(AT_HAND)
         self._forget(0)
-        owner, others, scores = (np.array(part) for part in (zip(*found, strict=True) if found else ((), (), ())))
+        parts = [np.array(part) for part in (zip(*found, strict=True) if found else ((), (), (), ()))]
         if held is not None:
             stay = ~np.isin(held[0], wanted)
-            owner, others, scores = (
-                np.concatenate([part[stay], new]) for part, new in zip(held, (owner, others, scores), strict=True)
-            )
-        order = np.argsort(owner, kind="stable")
-        return _by_table(owner[order], others[order], scores[order], len(self._tables))
+            parts = [np.concatenate([part[stay], new]) for part, new in zip(held, parts, strict=True)]
+        order = np.argsort(parts[0], kind="stable")
+        return _by_table([part[order] for part in parts], len(self._tables))
 
     def states(self) -> dict[str, str]:
         """For each home a text of all that its keys depend on, keys to other databases included."""
@@ -125,7 +126,7 @@ class Links:
             cut: how the order of tables changes.
             tables: all tables, the new one included.
         """
-        kept = None if self._kept is None else _by_table(*_carried(self._kept, cut), len(tables))
+        kept = None if self._kept is None else _by_table(_carried(self._kept, cut), len(tables))
         database = tables[cut.new[0]].database
         return Links(tables, declared=self._declared, facts=self._facts, kept=kept, but=database)
 
@@ -151,15 +152,32 @@ class Links:
                     scores[row, position[other]] = score
         return scores
 
+    def refers(self, tables: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Which tables refer to which by their best key pair: shape (n, n), the referring one first."""
+        position = {table: row for row, table in enumerate(tables)}
+        found = np.zeros((len(tables), len(tables)), dtype=np.bool_)
+        for row, table in enumerate(tables):
+            for other, _, is_left in self._links(table):
+                if other in position:
+                    found[row, position[other]] = is_left
+        return found
+
     def of(self, table: int) -> Sequence[tuple[int, float]]:
         """The other tables with which a table has key pairs, ascending, and the best score of each."""
+        return [(other, score) for other, score, _ in self._links(table)]
+
+    def _links(self, table: int) -> list[Link]:
         if self._kept is None or self._tables[table].database == self._but:
-            known = self._of(self._tables[table].database).scores
+            known = self._of(self._tables[table].database).known
             if table not in known:
-                known[table] = [(other, evidence_share(keys[0].score)) for other, keys in self._around(table)]
+                id = self._tables[table].id
+                known[table] = [
+                    (other, evidence_share(keys[0].score), keys[0].left_table == id)
+                    for other, keys in self._around(table)
+                ]
             return known[table]
         part = slice(*self._kept["starts"][table : table + 2].tolist())
-        return list(zip(self._kept["others"][part].tolist(), self._kept["scores"][part].tolist(), strict=True))
+        return list(zip(*(self._kept[name][part].tolist() for name in _PARTS), strict=True))
 
     def neighbours(self, tables: Sequence[int], limit: int) -> list[int]:
         """Up to ``limit`` other tables that are linked to these, those with the surest links first."""
@@ -276,16 +294,20 @@ def home_of(corpus: Corpus, table: str) -> str:
     return places_of(corpus.profiles, facts_of(corpus)).home(corpus.profile(table))
 
 
-def _by_table(
-    owner: npt.NDArray[Any], others: npt.NDArray[Any], scores: npt.NDArray[Any], count: int
-) -> dict[str, npt.NDArray[Any]]:
-    """Scores in the form in which they are saved: the start of each table's scores, the other tables, the scores."""
+_PARTS = ("others", "scores", "refers")
+
+
+def _by_table(parts: Sequence[npt.NDArray[Any]], count: int) -> dict[str, npt.NDArray[Any]]:
+    """Links in the form in which they are saved: the start of each table's links, and :data:`Link` as arrays."""
+    owner, others, scores, refers = parts
     starts = np.searchsorted(owner, np.arange(count + 1))
-    return {"starts": starts, "others": others.astype(np.int32), "scores": scores.astype(np.float64)}
+    given = others.astype(np.int32), scores.astype(np.float64), refers.astype(np.bool_)
+    return {"starts": starts, **dict(zip(_PARTS, given, strict=True))}
 
 
-def _carried(kept: Arrays, cut: Cut) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """The scores that remain: the table, the other table and the score of each, ordered by table."""
+def _carried(kept: Arrays, cut: Cut) -> list[npt.NDArray[Any]]:
+    """The links that remain: the table, the other table, the score and the direction of each, ordered by table."""
     owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
     stay = (cut.positions[owner] >= 0) & (cut.positions[kept["others"]] >= 0)
-    return cut.positions[owner[stay]], cut.positions[kept["others"][stay]], kept["scores"][stay]
+    ends = [cut.positions[part[stay]] for part in (owner, kept["others"])]
+    return [*ends, kept["scores"][stay], kept["refers"][stay]]

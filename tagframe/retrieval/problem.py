@@ -88,6 +88,7 @@ class SelectionProblem:
         signals: shape (n, s), further signals of each table: :data:`tagframe.retrieval.signals.SIGNALS`.
         source: shape (n,), a number for the database of each table; zeros if there is one database.
         link: shape (n, n), symmetric: the score of the best key pair between two tables.
+        refers: shape (n, n): whether that pair is a reference of the first table to the second.
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
         anchor: shape (n,), True for tables that are in the set already.
         looked: shape (n,), what a second look adds to the log-odds that each table is needed.
@@ -108,6 +109,7 @@ class SelectionProblem:
     signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     source: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    refers: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
     similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     looked: Floats = field(default_factory=lambda: np.zeros(0))
@@ -129,6 +131,7 @@ class SelectionProblem:
             "row_weight": (self.row_weight, np.ones(q)),
             "source": (self.source, np.zeros(n, dtype=np.int64)),
             "link": (self.link, square),
+            "refers": (self.refers, np.broadcast_to(np.zeros((), dtype=np.bool_), (n, n))),
             "similarity": (self.similarity, square),
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
             "looked": (self.looked, np.zeros(n)),

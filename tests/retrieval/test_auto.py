@@ -13,6 +13,7 @@ from tagframe.retrieval.methods.auto import (
     Weights,
     completeness,
     fitted,
+    joining,
     posterior,
 )
 from tagframe.retrieval.problem import Examples, RowKind, SelectionProblem
@@ -37,6 +38,53 @@ def test_the_posterior_is_the_softmax_of_the_utilities():
     assert np.allclose(known.probability, np.exp(utilities) / np.exp(utilities).sum())
     assert known.probability.sum() == pytest.approx(1.0)
     assert known.tables()[0] == pytest.approx(known.probability[[0, 3, 4, 6]].sum())
+
+
+@pytest.mark.parametrize(
+    ("references", "connecting"),
+    [
+        pytest.param([(2, 0), (2, 1)], [2], id="a table of pairs"),
+        pytest.param([(0, 2), (2, 1)], [2], id="a chain"),
+        pytest.param([(2, 0), (2, 3), (3, 1)], [2, 3], id="a chain of two"),
+        pytest.param([(0, 2), (1, 2)], [], id="both refer to it, so it is not needed"),
+        pytest.param([(0, 1), (2, 0), (2, 1)], [], id="they are linked"),
+        pytest.param([(2, 0), (3, 1)], [], id="nothing connects them"),
+    ],
+)
+def test_tables_that_connect_two_sure_tables_are_likely(references, connecting):
+    sizes = {f"size_{size}": -2.0 * (size - 1) for size in range(2, 6)}
+    weights = replace(WEIGHTS, set={"sum_dense": 3.0, **sizes}, apart=-9.0)
+    links = np.zeros((5, 5), dtype=bool)
+    links[tuple(np.transpose(references))] = True
+    problem = problem_of([3.0, 3.0, 0.0, 0.0, 0.0], references, refers=links)
+    chances = joining(problem, posterior(problem, weights), weights).tables()
+    assert (chances[:2] > 0.8).all()
+    assert [position for position in (2, 3, 4) if chances[position] > 0.8] == connecting
+
+
+def test_how_tables_join_says_nothing_about_which_database_is_needed():
+    weights = replace(WEIGHTS, set={"sum_dense": 2.0, "other_databases": -99.0, "size_2": -1.0}, apart=-9.0)
+    links = np.zeros((6, 6), dtype=bool)
+    links[2, 0] = links[2, 1] = links[3, 4] = True  # the second database has what it needs in two linked tables
+    asked = [1.0, 1.0, 0.0, 1.0, 1.0, 0.0], [(2, 0), (2, 1), (3, 4)]
+    problem = problem_of(*asked, refers=links, source=[0, 0, 0, 1, 1, 1])
+    plain = posterior(problem, weights)
+    known = joining(problem, plain, weights)
+    first = known.members[:, 3:].sum(axis=1) == 0
+    assert known.probability[first].sum() == pytest.approx(plain.probability[first].sum())
+    assert known.tables()[2] > plain.tables()[2]
+
+
+def test_what_is_read_with_a_fixed_k_does_not_depend_on_how_likely_a_connecting_table_is():
+    links = np.zeros((4, 4), dtype=bool)
+    links[2, 0] = links[2, 1] = True
+    problem = problem_of([3.0, 2.8, -1.0, 0.0], [(2, 0), (2, 1)], refers=links)
+    plain = replace(WEIGHTS, set={"sum_dense": 3.0, "size_2": -2.0, "size_3": -5.0, "size_4": -9.0})
+    before, now = (fitted(problem, 3, replace(plain, apart=apart)) for apart in (0.0, -9.0))
+    assert set(before.indices) == set(now.indices) == {0, 1, 3}
+    assert before.probability[2] < 0.5 < 0.8 < now.probability[2]
+    assert now.confidence < before.confidence
+    assert 2 in fitted(problem, weights=replace(plain, apart=-9.0)).indices
 
 
 def test_k_auto_gives_the_fewest_tables_that_are_surely_all():
@@ -118,9 +166,9 @@ def test_where_no_database_of_the_fit_is_like_this_one_it_is_said_and_surely_les
     def found(**facts):
         return fitted(replace(problem, facts=facts), 2, weights), fitted(replace(problem, facts=facts), None, weights)
 
-    known, automatic = found(bare=1.0, log_tables=4.0)
-    strange, strangely = found(bare=1.0, log_tables=6.0)
-    with_rows, _ = found(bare=0.0, log_tables=6.0)
+    known, automatic = found(bare=1.0, unseen=1.0, log_tables=4.0)
+    strange, strangely = found(bare=1.0, unseen=1.0, log_tables=6.0)
+    with_rows, _ = found(bare=0.0, unseen=0.0, log_tables=6.0)
     assert with_rows.confidence == known.confidence > strange.confidence > 0
     assert strange.indices == known.indices
     assert "may be far off" in strangely.note
@@ -131,8 +179,8 @@ def test_where_names_are_all_that_is_known_it_is_less_sure_of_the_same_tables():
     weights = replace(WEIGHTS, sure={"sure": 0.5, "unlinked": -2.0})
     linked, unlinked = problem_of([2.0, 0.5, 0.1], [(0, 2), (0, 1)]), problem_of([2.0, 0.5, 0.1])
 
-    def found(problem, bare, given):
-        return fitted(replace(problem, facts={"bare": bare}), weights=given)
+    def found(problem, unseen, given):
+        return fitted(replace(problem, facts={"unseen": unseen}), weights=given)
 
     for problem in (linked, unlinked):
         elsewhere, here, before = (found(problem, *given) for given in ((0.0, weights), (1.0, weights), (1.0, WEIGHTS)))
@@ -165,13 +213,13 @@ def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
 
 def test_names_make_nothing_surer():
     weights = replace(WEIGHTS, sure={"one": 5.0})
-    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"bare": 1.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"unseen": 1.0})
     assert fitted(problem, 1, weights).confidence == fitted(problem, 1, WEIGHTS).confidence < 0.9
 
 
 def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
     weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
-    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"unseen": 1.0})
     tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
     without = fitted(problem, 2, weights)
     known = posterior(problem, weights)

@@ -166,3 +166,11 @@ def test_sketches_are_read_once_where_keys_are_looked_for(bank, tmp_path, monkey
     assert [(key, key.score) for key in found] == [(key, key.score) for key in expected]
     assert read
     assert len(read) == len(set(read))
+
+
+def test_the_referring_table_of_a_link_is_known_with_kept_scores_too(bank):
+    plain = Links(bank.profiles)
+    ends = positions(bank, "bank.client", "bank.disp", "bank.account")
+    expected = [[False, False, False], [True, False, True], [False, False, False]]
+    for links in (plain, Links(bank.profiles, kept=plain.arrays())):
+        assert links.refers(ends).tolist() == expected

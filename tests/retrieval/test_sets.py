@@ -3,7 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, set_masks
+from tagframe.joins.components import Components
+from tagframe.retrieval.methods.sets import FEATURES, index_sets, missing_joins, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
@@ -22,11 +23,21 @@ def problem():
         fine=rng.random((14, n)),
         omega=omega + omega.T,
         link=link + link.T,
+        refers=rng.random((n, n)) < 0.3,
         similarity=alike + alike.T,
         kind=kind,
         row_weight=rng.random(14),
         signals=rng.random((n, len(SIGNALS))),
         source=np.array([0, 0, 0, 1, 1, 2]),
+    )
+
+
+def can_join(problem, one, other):
+    """Whether they are linked, or refer to the same table."""
+    linked = problem.link >= 0.5
+    return linked[one, other] or any(
+        linked[one, hub] and linked[other, hub] and problem.refers[one, hub] and problem.refers[other, hub]
+        for hub in CHOSEN
     )
 
 
@@ -70,6 +81,20 @@ def test_every_feature_of_every_set_by_its_definition(problem):
         assert np.allclose(row, naive(problem, chosen)), dict(
             zip(FEATURES, zip(row, naive(problem, chosen), strict=True), strict=True)
         )
+
+
+def test_the_joins_that_a_set_lacks_by_their_definition(problem):
+    joined = [(one, other) for one, other in combinations(CHOSEN, 2) if can_join(problem, one, other)]
+    parts = Components(CHOSEN)
+    for one, other in joined:
+        parts.join(one, other)
+    sets = [tables for size in range(1, 6) for tables in combinations(CHOSEN, size)]
+    for tables, lacking in zip(sets, missing_joins(problem, np.array(CHOSEN)).tolist(), strict=True):
+        inside = Components(tables)
+        for one, other in joined:
+            if {one, other} <= {*tables}:
+                inside.join(one, other)
+        assert lacking == len(inside.groups()) - len({parts.root(table) for table in tables})
 
 
 def test_masks_stand_for_the_sets():

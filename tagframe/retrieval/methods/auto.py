@@ -23,12 +23,12 @@ from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.confidence import BARE, complete_features, doubts, names_features
 from tagframe.retrieval.methods.posterior import Posterior
-from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
+from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.prepare import Prepared, anchors
 from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
+from tagframe.retrieval.signals import LARGE, SIGNALS, Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -77,6 +77,26 @@ def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
     return posterior_of(problem, positions, utilities)
 
 
+def joining(problem: SelectionProblem, known: Posterior, weights: Weights) -> Posterior:
+    """The posterior, where a query joins the tables that it reads: a table that connects two needed ones is needed.
+
+    Which tables to read if there is room for K of them is another question: :func:`posterior` answers it. How tables
+    join says nothing about which database is needed, so the sets of the same databases keep their probability together.
+    """
+    if not weights.apart:
+        return known
+    _, group = np.unique(databases_of(problem, known), return_inverse=True)
+    joined = known.probability * np.exp(weights.apart * missing_joins(problem, known.positions))
+    kept = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
+    return replace(known, probability=joined * kept[group])
+
+
+def databases_of(problem: SelectionProblem, known: Posterior) -> npt.NDArray[np.int64]:
+    """The databases of each set, as a mask: shape (sets,)."""
+    _, source = np.unique(problem.source[known.positions], return_inverse=True)
+    return np.asarray(np.bitwise_or.reduce(np.where(known.members > 0, 1 << source, 0), axis=1), dtype=np.int64)
+
+
 def learned_sets(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Floats:
     """The learned evidence for the sets of some tables: shape (sets, len(SETS))."""
     assert problem.examples is not None
@@ -120,6 +140,8 @@ def fitted(
     (:func:`with_said`). With a k it is the set that best contains what is needed; if k
     is 2 or more, at least two tables are assumed to be needed. Sets larger than those that are scored are extended
     table by table: by the one that adds most, or, if the posterior cannot decide, by the one with the best prior.
+    The best set of a size is that of :func:`posterior`. All chances are those of :func:`joining`, also that a set is
+    complete.
 
     Args:
         problem: with ``signals``, and the first stage's score as ``r``.
@@ -132,15 +154,16 @@ def fitted(
         return Selection((), note="there are no tables to choose from" if not len(problem.r) else "")
     weights = (shipped_weights() if weights is None else weights).for_question(problem.facts)
     plain = posterior(problem, weights) if known is None else known
+    joined = joining(problem, plain, weights)
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
     fits = _fits(problem, weights, likeliest)
     if k is None and fits < UNFIT:  # more tables would not help
-        order, shown = [position for position in likeliest if not problem.anchor[position]], plain
+        order, shown = [position for position in likeliest if not problem.anchor[position]], joined
     elif k is None:
-        order, shown = _called(problem) or _complete(problem, plain, weights, wanted), plain
+        order, shown = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
     else:
-        shown = plain.given_at_least(min(2, k) + _fixed(problem, plain.positions).bit_count())
-        order = of_size(problem, shown, wanted)
+        least = min(2, k) + _fixed(problem, plain.positions).bit_count()
+        order, shown = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
     share = 1.0 if fits >= UNFIT else fits
     chance = np.zeros(len(problem.r))
     chance[shown.positions] = shown.tables() * share
@@ -159,10 +182,10 @@ def fitted(
     }
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
     confidence = min(
-        confidence_of(problem, plain, weights, order), share, UNKNOWN if _asks_of_unknown(problem) else 1.0
+        confidence_of(problem, joined, weights, order), share, UNKNOWN if _asks_of_unknown(problem) else 1.0
     )
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
-    if k is None and weights.unlike({**problem.facts, **doubts(problem, plain)}):
+    if k is None and weights.unlike({**problem.facts, **doubts(problem, joined)}):
         note += "; this database is unlike all databases used for fitting, so the estimate may be far off"
     return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
 
@@ -226,21 +249,23 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     return chosen
 
 
-def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, available: int) -> list[int]:
+def _complete(
+    problem: SelectionProblem, known: Posterior, joined: Posterior, weights: Weights, available: int
+) -> list[int]:
     """The smallest of the best sets of each size whose confidence is high enough.
 
     If no set has enough, each table has a price, divided by how many tables are needed, and the set with the highest
     confidence minus its price is chosen.
     """
     sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
-    sure = completeness(problem, known, weights, sets)
-    needed = np.maximum(known.sizes - _fixed(problem, known.positions).bit_count(), 1)
-    price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
+    sure = completeness(problem, joined, weights, sets)
+    needed = np.maximum(joined.sizes - _fixed(problem, joined.positions).bit_count(), 1)
+    price = PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
     reached = [position for position, chance in enumerate(sure) if chance >= problem.confidence]
     chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
-    chances[known.positions] = known.tables()
+    chances[joined.positions] = joined.tables()
     return sorted(
         with_said(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position)
     )
@@ -269,8 +294,8 @@ def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
     """The probability that a set is complete, as it is reported.
 
-    If only the names of one database are known, it is lowered; if statements were learned there, it is raised again to
-    what similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
+    If only names of many tables are known, it is lowered; if statements were learned there, it is raised again to what
+    similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
     return.
     """
     if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
@@ -280,10 +305,11 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     if problem.looked.any():
         if overlooked := facts.get("overlooked", 0.0):
             plain = replace(problem, looked=np.zeros(0))
-            without = confidence_of(plain, posterior(plain, weights), weights, tables)
+            joined = joining(plain, posterior(plain, weights), weights)
+            without = confidence_of(plain, joined, weights, tables)
             chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
         return chance
-    if facts.get("bare", 0.0) <= BARE:
+    if facts.get("unseen", 0.0) <= BARE or facts.get("log_tables", math.inf) < math.log1p(LARGE):
         return chance
     chance = weights.by_names(chance, names_features(chance, facts))
     if weights.unlike(facts):
@@ -365,6 +391,7 @@ def among_promising(
         signals=found.signals[positions],
         source=index.database[positions],
         link=index.links.matrix(tables),
+        refers=index.links.refers(tables),
         similarity=near_duplicates(index, tables),
         anchor=anchors(tables, anchored),
         looked=looked[positions],

@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.joins.components import Components
 from tagframe.retrieval.problem import LINKED, Floats, RowKind, SelectionProblem, forest_weights
 from tagframe.retrieval.signals import SIGNALS
 
@@ -123,6 +124,27 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
             features[:, known.shape[1] + size - 2] = 1.0
         blocks.append(features)
     return np.concatenate(blocks)
+
+
+def missing_joins(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> Floats:
+    """How many joins each set lacks that further tables could make, in the order of :func:`index_sets`: shape (sets,).
+
+    Tables can be joined directly if they are linked, or if both refer to the same table: then the references are equal
+    without it.
+    """
+    linked = problem.link[np.ix_(positions, positions)] >= LINKED
+    referring = (linked & problem.refers[np.ix_(positions, positions)]).astype(np.float64)
+    joined = linked | (referring @ referring.T > 0)
+    parts = Components(range(len(positions)))
+    for one, other in np.argwhere(joined).tolist():
+        parts.join(one, other)
+    part = np.array([1 << parts.root(table) for table in range(len(positions))])
+    found = []
+    for sets in index_sets(len(positions)):
+        _, joins = forest_weights(joined.astype(np.float64), sets)
+        whole = [mask.bit_count() for mask in np.bitwise_or.reduce(part[sets], axis=1).tolist()]
+        found.append(sets.shape[1] - joins - np.array(whole, dtype=np.float64))
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,8 @@ class Weights:
             complete; if empty, that is the posterior's value.
         fits: for a constant ("one") and each of :data:`~tagframe.retrieval.signals.FACTS`, for the probability that the
             corpus has what the question asks for; if empty, that is 1.
+        apart: for the joins that a set lacks (:func:`~tagframe.retrieval.methods.sets.missing_joins`), in the
+            probabilities that are reported.
         learned: for each of :data:`tagframe.retrieval.learned.SIGNALS` of tables and
             :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW` and
             :data:`tagframe.retrieval.learned.TOLD`; used if statements were learned.
@@ -50,6 +52,7 @@ class Weights:
     set: Mapping[str, float]
     complete: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, float] = field(default_factory=dict)
+    apart: float = 0.0
     learned: Mapping[str, float] = field(default_factory=dict)
     sure: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, Sequence[float]] = field(default_factory=dict)
