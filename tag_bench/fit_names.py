@@ -86,6 +86,11 @@ class Asked:
             len(gold),
         )
 
+    @property
+    def is_large(self) -> bool:
+        """Whether it is asked over one large database."""
+        return self.facts["bare"] > BARE
+
 
 def fit_alone(examples: Sequence[Example], known: Weights) -> Weights:
     """Fit both stages; features that occur in no example keep their general weights."""
@@ -104,12 +109,12 @@ def _filled(found: Mapping[str, float], elsewhere: Mapping[str, float]) -> dict[
 def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
     """The weights with a fitted confidence, from questions that the stages were not fitted on."""
     complete, _ = fit_confidence(judged)
-    asked = [Asked.of(each, complete) for each in judged]
+    asked = [one for each in judged for one in [Asked.of(each, complete)] if one.is_large]
+    if not asked:
+        return replace(weights, complete=complete)
     seen = {}
     for name, (least, most) in SEEN.items():
-        values = [one.facts[name] for one in asked if one.facts["bare"] > BARE]
-        if not values:
-            continue
+        values = [one.facts[name] for one in asked]
         wide = SLACK * (max(values) - min(values))
         seen[name] = (min(values) - wide if least is None else least, max(values) + wide if most is None else most)
     return replace(weights, complete=complete, sure=fit_large(asked), seen=seen, spread=_spread(asked))

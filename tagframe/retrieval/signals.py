@@ -95,7 +95,7 @@ question's words in its names or cells; the number of the question's words; the 
 how far it stands out; the total rarity of the question's names in cells; the share of tables without a known row; and
 the same if all tables are in one large database."""
 
-LARGE = 15  # tables: more than the pool from which sets are made
+_LARGE = 15  # tables: more than the pool from which sets are made
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
@@ -250,7 +250,7 @@ def facts_of(
         *apart,
         sum(_rarity(hit, there) for hit in evidence.values if hit.is_name),
         unseen,
-        unseen if index.one_database and there.sum() >= LARGE else 0.0,
+        unseen if index.one_database and there.sum() >= _LARGE else 0.0,
     )
     return dict(zip(FACTS, map(float, values), strict=True))
 

@@ -28,7 +28,7 @@ from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.prepare import Prepared, anchors
 from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import LARGE, SIGNALS, Evidence, gather, near_duplicates, rows_of
+from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -294,8 +294,8 @@ def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
     """The probability that a set is complete, as it is reported.
 
-    If only names of many tables are known, it is lowered; if statements were learned there, it is raised again to what
-    similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
+    If only the names of one database are known, it is lowered; if statements were learned there, it is raised again to
+    what similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
     return.
     """
     if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
@@ -309,7 +309,7 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
             without = confidence_of(plain, joined, weights, tables)
             chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
         return chance
-    if facts.get("unseen", 0.0) <= BARE or facts.get("log_tables", math.inf) < math.log1p(LARGE):
+    if facts.get("bare", 0.0) <= BARE:
         return chance
     chance = weights.by_names(chance, names_features(chance, facts))
     if weights.unlike(facts):

@@ -14,12 +14,12 @@ COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", 
 the number of tables; the posterior's own doubts (:func:`doubts`); and those facts of a question that show how many
 similar tables there are, and how well the best one fits."""
 
-NAMES = ("one", "sure", "log_tables", "unlinked", "flat")
-"""The features that lower it if only names are known, in order: a constant, the log odds of the usual value, the number
-of tables, the share of likely tables without links, and how flat the ranking is. The databases of a fit say little
+NAMES = ("one", "sure", "log_tables", "unlinked")
+"""The features that lower it if only the names of one large database are known, in order: a constant, the log odds of
+the usual value, the number of tables, and the share of likely tables without links. The databases of a fit say little
 about another warehouse: with more features, the value is worse on a database that was left out."""
 
-ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1, "flat": -1}
+ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1}
 """The signs that the weights of these may have."""
 
 BARE = 0.5
@@ -41,19 +41,16 @@ def doubts(problem: SelectionProblem, known: Posterior) -> dict[str, float]:
     Returns:
         entropy: of the posterior over sets, in nats; beyond: the odds of the last table of which sets are made against
         the best one, 0 if there are fewer tables; unlinked: the share of these tables that are linked to none of the
-        others; flat: the entropy of the first stage over these tables, in nats.
+        others.
     """
     sure = known.probability[known.probability > 0]
     last = np.sort(problem.r)[-_PROMISING] if len(problem.r) >= _PROMISING else -np.inf
     linked = problem.link[np.ix_(known.positions, known.positions)] >= LINKED
     np.fill_diagonal(linked, False)
-    odds = np.exp(problem.r[known.positions])
-    share = odds / odds.sum()
     return {
         "entropy": float(-sure @ np.log(sure)),
         "beyond": float(np.exp(last)),
         "unlinked": 1 - float(linked.any(axis=0).mean()) if len(linked) > 1 else 0.0,
-        "flat": float(-share @ np.log(np.maximum(share, 1e-300))),
     }
 
 
