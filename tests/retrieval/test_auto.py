@@ -166,9 +166,9 @@ def test_where_no_database_of_the_fit_is_like_this_one_it_is_said_and_surely_les
     def found(**facts):
         return fitted(replace(problem, facts=facts), 2, weights), fitted(replace(problem, facts=facts), None, weights)
 
-    known, automatic = found(bare=1.0, unseen=1.0, log_tables=4.0)
-    strange, strangely = found(bare=1.0, unseen=1.0, log_tables=6.0)
-    with_rows, _ = found(bare=0.0, unseen=0.0, log_tables=6.0)
+    known, automatic = found(bare=1.0, log_tables=4.0)
+    strange, strangely = found(bare=1.0, log_tables=6.0)
+    with_rows, _ = found(bare=0.0, log_tables=6.0)
     assert with_rows.confidence == known.confidence > strange.confidence > 0
     assert strange.indices == known.indices
     assert "may be far off" in strangely.note
@@ -179,8 +179,8 @@ def test_where_names_are_all_that_is_known_it_is_less_sure_of_the_same_tables():
     weights = replace(WEIGHTS, sure={"sure": 0.5, "unlinked": -2.0})
     linked, unlinked = problem_of([2.0, 0.5, 0.1], [(0, 2), (0, 1)]), problem_of([2.0, 0.5, 0.1])
 
-    def found(problem, unseen, given):
-        return fitted(replace(problem, facts={"unseen": unseen}), weights=given)
+    def found(problem, bare, given):
+        return fitted(replace(problem, facts={"bare": bare}), weights=given)
 
     for problem in (linked, unlinked):
         elsewhere, here, before = (found(problem, *given) for given in ((0.0, weights), (1.0, weights), (1.0, WEIGHTS)))
@@ -213,13 +213,13 @@ def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
 
 def test_names_make_nothing_surer():
     weights = replace(WEIGHTS, sure={"one": 5.0})
-    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"unseen": 1.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"bare": 1.0})
     assert fitted(problem, 1, weights).confidence == fitted(problem, 1, WEIGHTS).confidence < 0.9
 
 
 def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
     weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
-    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"unseen": 1.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
     tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
     without = fitted(problem, 2, weights)
     known = posterior(problem, weights)
