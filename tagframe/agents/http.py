@@ -87,9 +87,12 @@ def bound(host: str, port: int) -> socket.socket:
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family)
+        listening = socket.create_server(address, family=family)
     except OSError as error:
         raise InvalidArgument(f"cannot listen at {host}:{port} ({error}): choose another --host or --port") from None
+    # Connections inherit it. asyncio itself sets it only on sockets that were made for TCP by number.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def allowed(host: str, port: int, urls: Sequence[str]) -> TransportSecuritySettings:

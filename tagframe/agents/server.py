@@ -97,6 +97,8 @@ class CorpusServer:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            # No argument comes from a header; else the SDK lists the tools at every call over HTTP to find out.
+            get_tool_input_schema=lambda name: None,
         )
         self.server.middleware.append(self._begin_after)
 
