@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from tagframe.agents.tool_results import Account, CountedJoin, Join, RowsBehind
+from tagframe.answer.cited_rows import CITED
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import without_role
 from tagframe.embed import get_embedder
@@ -136,9 +137,9 @@ def open_column(profile: TableProfile, name: str) -> ColumnProfile:
     return column
 
 
-def rows_behind(sources: pd.DataFrame) -> list[RowsBehind]:
-    """The source rows of a result: how many of each table, and the first keys."""
-    told = []
+def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
+    """The source rows of a result (how many of each table, and the first keys), and what is left out of them."""
+    told, said = [], []
     for table, group in sources.groupby("table", sort=False):
         values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
         key = group["key"].dropna()
@@ -150,7 +151,11 @@ def rows_behind(sources: pd.DataFrame) -> list[RowsBehind]:
                 values=values.head(_CITED).tolist(),
             )
         )
-    return told
+        if len(key) and not len(values):
+            said.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
+        elif len(group) >= CITED:
+            said.append(f"rows_behind has the first {CITED:,} rows of {table} only")
+    return told, "; ".join(said)
 
 
 def note_of(start: int, shown: int, rows: int, is_cut: bool) -> str:

@@ -79,6 +79,10 @@ _COMMON = 10
 _SEARCHED = 500_000
 """A value is searched in all tables if they have at most this many rows together."""
 _PLACES = 50
+_SHARE = 0.1
+"""Of the time of a statement: for the rows behind it, all tables together."""
+_LEAST_SECONDS = 0.5
+"""For the rows behind it in one table: to start takes a part of that."""
 
 
 class _Known(NamedTuple):
@@ -432,13 +436,17 @@ class Tools:
         start = offset_of(cursor)
         if not 1 <= limit <= MOST_ROWS:
             raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
-        frame, behind = self._remembered.get(["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind))
+        frame, behind, said = self._remembered.get(
+            ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
+        )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
         shown = gives.Rows(**_without_rows(frame), truncated=is_truncated, rows_behind=behind, note="", cursor=None)
         page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
-        return {**shown, "rows": page, "cursor": following, "note": note_of(start, len(page), len(frame), is_cut)}
+        note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), said]))
+        return {**shown, "rows": page, "cursor": following, "note": note}
 
-    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind]]:
+    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind], str]:
+        """The rows, the source rows behind them, and a note."""
         asks = has_functions(sql)
         if asks and self.budget is None:
             raise NotConfigured(
@@ -452,13 +460,18 @@ class Tools:
         else:
             frame = runs(query)
         execution = results.recall(frame, "execution")
-        if not with_behind or execution is None:
-            return frame, []
+        if not with_behind or execution is None or execution.reader is None:
+            return frame, [], ""
         # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
-        cited = execution if bare == execution.sql else replace(execution, sql=f"{bare}\nLIMIT {limit}")
+        seconds = max(self.limits.seconds * _SHARE / max(len(execution.tables), 1), _LEAST_SECONDS)
+        cited = replace(
+            execution,
+            sql=bare if bare == execution.sql else f"{bare}\nLIMIT {limit}",
+            reader=replace(execution.reader, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds))),
+        )
         sources = cited.sources()
-        return frame, rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
+        return frame, *rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
 
     def _query(self, sql: str) -> Query:
         """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
@@ -594,7 +607,7 @@ class Tools:
             raise NotConfigured("ask costs money and is not allowed here: use run_sql")
         with config.context(budget=self.budget):
             answer = waited_for(aask(question, self.corpus, limits=self.limits))
-        behind = rows_behind(answer.sources) if answer.execution is not None else []
+        behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
         told = gives.Answered(

@@ -17,6 +17,7 @@ import tagframe as tf
 from tagframe.agents.paging import tokens_of
 from tagframe.agents.schemas import schema_of
 from tagframe.agents.tools import Tools
+from tagframe.answer import SQLLimits
 from tagframe.errors import (
     ColumnNotFound,
     FanOut,
@@ -138,6 +139,24 @@ def test_rows_come_with_what_is_behind_them(demo: Tools):
     assert told["row_count"] == 3
     assert told["truncated"] is True
     assert fits(demo, "run_sql", {"sql": "SELECT title FROM films LIMIT 2", "limit": 3})["truncated"] is False
+
+
+def test_the_rows_behind_groups_are_found_once_and_what_is_left_out_is_said(monkeypatch):
+    frame = pd.DataFrame({"id": range(40_000), "town": [None if n % 9 == 0 else f"t{n % 9000}" for n in range(40_000)]})
+    corpus = tf.open_corpus({"people": frame})
+    tools = Tools(corpus, limits=SQLLimits(seconds=30))
+    grouped = "SELECT town, COUNT(*) AS n FROM people GROUP BY town"
+    (behind,) = fits(tools, "run_sql", {"sql": f"{grouped} ORDER BY n, town LIMIT 5"})["rows_behind"]
+    assert (behind["key"], behind["rows"]) == ("id", 20)
+    told = fits(tools, "run_sql", {"sql": grouped})
+    assert "rows_behind has the first 1,000 rows of frames.people only" in told["note"]
+    (behind,) = fits(tools, "run_sql", {"sql": "SELECT town FROM frames.people WHERE id < 3"})["rows_behind"]
+    assert behind["values"] == ["0", "1", "2"]
+    monkeypatch.setattr("tagframe.agents.tools._LEAST_SECONDS", 0.01)
+    monkeypatch.setattr("tagframe.agents.tools._SHARE", 0.0)  # no process starts in that time
+    told = fits(tools, "run_sql", {"sql": "SELECT town FROM people WHERE id < 3"})
+    assert told["rows_behind"] == [{"table": "frames.people", "key": "id", "rows": None, "values": []}]
+    assert "lacks the rows of frames.people: finding them takes too long" in told["note"]
 
 
 def test_long_results_come_in_pages_of_the_same_rows():
