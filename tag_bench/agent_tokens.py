@@ -85,6 +85,7 @@ def command(folder: Path, questions: int, records: Path | None, seed: int, outpu
         rows, third = said(tools, "run_sql", {"sql": sql})
         needed = {table.name.casefold() for table in sqlglot.parse_one(sql, read="sqlite").find_all(exp.Table)}
         ids = {id.casefold() for table in found["tables"] for id in table.get("parts", [table["id"]])}
+        ids |= {corpus.profile(name).id.casefold() for name in found.get("others", [])}
         whole = {f"{one['db_id']}.{name}".casefold() for name in needed} <= ids | set(found["bridges"])
         counts = {"find_tables": first, "plan_joins": second, "run_sql": third, "all": first + second + third}
         return {"all_tables_found": whole, "ran": rows is not None, "tokens": counts}

@@ -508,9 +508,19 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
 @click.option("--reader", help="Serve only what this reader sees, by corpus.for_reader.")
+@click.option("--http", is_flag=True, help="Serve over HTTP, to clients that send a reader's token.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address at which to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="Its port; 0 for any.")
+@click.option("--url", multiple=True, help="Another address of the server, as behind a proxy (repeatable).")
+@click.option(
+    "--token-from",
+    multiple=True,
+    metavar="[READER=]VARIABLE",
+    help="The environment variable with a reader's token (repeatable); by default a token is made and printed.",
+)
 @_model
 def mcp(sources: tuple[str, ...], lm: str | None, api_base: str | None, store: str | None, **options: Any) -> None:
-    """Serve SOURCES to agents over the Model Context Protocol, on standard input and output.
+    """Serve SOURCES to agents over the Model Context Protocol, on standard input and output or over HTTP.
 
     A source is a file, a folder, a catalogue or the URL of a server. Sources are never written to.
 

@@ -265,11 +265,11 @@ AGENT_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("merge_tables", {"tables": ["people"], "where": "ssn > 'x'"}),
     ("merge_tables", {"tables": ["orders", "people"], "aggregate": {"people": {"ssn": "min"}}}),
     ("merge_tables", {"tables": ["orders", "people"], "aggregate": {"people": {"id": "max"}}}),
-    ("profile_column", {"table": "people", "column": "ssn"}),
-    ("profile_column", {"table": "orders", "column": "BUYER"}),
-    ("profile_column", {"table": "people", "column": "code"}),
-    ("search_values", {"text": "0000"}),
-    ("search_values", {"text": "-00003", "tables": ["people", "orders"]}),
+    ("describe_tables", {"tables": ["people"], "column": "ssn"}),
+    ("describe_tables", {"tables": ["orders"], "column": "BUYER"}),
+    ("describe_tables", {"tables": ["people"], "column": "code"}),
+    ("describe_tables", {"value": "0000"}),
+    ("describe_tables", {"value": "-00003", "tables": ["people", "orders"]}),
 ]
 
 

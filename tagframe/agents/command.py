@@ -11,7 +11,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, shown_path
+from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, TagframeError, shown_path
 
 if TYPE_CHECKING:
     from tagframe.agents.tools import Tools
@@ -27,8 +27,13 @@ def serve(
     password_from: str | None = None,
     follow_links: bool = False,
     reader: str | None = None,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    url: Sequence[str] = (),
+    token_from: Sequence[str] = (),
 ) -> None:
-    """Serve the tables of sources on standard input and output, until the client disconnects.
+    """Serve the tables of sources on standard input and output until the client disconnects, or over HTTP.
 
     Args:
         sources: files, folders, catalogues, URLs of servers; together they are one corpus.
@@ -38,11 +43,15 @@ def serve(
         password_from: the environment variable with the password of a server.
         follow_links: as for :func:`tagframe.open_corpus`.
         reader: whose tables are served; see :meth:`tagframe.Corpus.for_reader`. None for all.
+        http: whether to serve over HTTP.
+        host, port, url, token_from: where, under which further addresses, and to whom; see
+            :mod:`tagframe.agents.http`.
 
     Raises:
         MissingExtra: the SDK is not installed.
         SourceNotFound: a source does not exist.
-        InvalidArgument: ``ask`` without a budget; ``to`` is not a folder, or is inside a source.
+        InvalidArgument: ``ask`` without a budget; ``to`` is not a folder, or is inside a source; a token is missing or
+            too short; the address is taken.
     """
     try:
         import anyio
@@ -67,7 +76,11 @@ def serve(
                     "to: choose another folder"
                 )
 
-    def opened() -> Tools:
+    if not http and (token_from or url):
+        raise InvalidArgument("--token-from and --url are for a server over HTTP: add --http")
+    readers: dict[str | None, str | None] = {None: reader}
+
+    def opened() -> dict[str | None, Tools | TagframeError]:
         from tagframe.agents.tools import Tools
         from tagframe.corpus import Corpus, open_corpus
         from tagframe.lm import Budget
@@ -78,20 +91,37 @@ def serve(
             secret = password_from if _is_url(source) else None
             corpora.append(open_corpus(source, follow_links=follow_links, password_from=secret, progress=False))
         corpus = functools.reduce(Corpus.union, corpora)
-        return Tools(corpus if reader is None else _seen(corpus, reader), ask, learn, account, to)
+        found: dict[str | None, Tools | TagframeError] = {}
+        for key, name in readers.items():
+            try:
+                found[key] = Tools(corpus if name is None else _seen(corpus, name), ask, learn, account, to)
+            except TagframeError as error:
+                found[key] = error
+        return found
 
     # Standard output is for the protocol only, and results contain the warnings.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="tagframe: %(message)s")
     warnings.simplefilter("ignore")
     context = copy_context()
     server = CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None)
-    anyio.run(server.run)
+    if not http:
+        anyio.run(server.run)
+        return
+    from tagframe.agents.http import PATH, allowed, bound, run_http, tokens_of
+
+    tokens, made = tokens_of(token_from, reader)
+    readers = {key: key or None for key in tokens.readers.values()}
+    with bound(host, port) as listening:
+        port = listening.getsockname()[1]
+        security = allowed(host, port, url)
+        say = [f"serving at {security.allowed_origins[0]}{PATH}", *[f"this run's token: {made}"] * (made is not None)]
+        sys.stderr.write("".join(f"tagframe: {line}\n" for line in say))
+        sys.stderr.flush()
+        anyio.run(run_http, server, tokens, listening, security)
 
 
 def _seen(corpus: Corpus, reader: str) -> Corpus:
     """The corpus of a reader; an error does not quote what the reader may not see."""
-    from tagframe.errors import TagframeError
-
     try:
         return corpus.for_reader(reader)
     except TagframeError:

@@ -11,20 +11,20 @@ from typing import Any, Literal, TypedDict
 
 from pydantic import TypeAdapter, ValidationError, validate_call
 
-from tagframe.errors import InvalidArgument
+from tagframe.agents.telling import in_tool_words
+from tagframe.errors import InvalidArgument, TagframeError
 
 Format = Literal["openai", "anthropic"]
 _ARGUMENT = re.compile(r"^(\w+): (.*)$")
 
 
 class ToolSchema(TypedDict):
-    """A tool: its name, its description for a model, and the JSON schemas of its arguments and result."""
+    """A tool: its name, its description for a model, and the JSON schema of its arguments."""
 
     name: str
     title: str
     description: str
     input_schema: dict[str, Any]
-    output_schema: dict[str, Any]
 
 
 def schema_of(tool: Callable[..., Any]) -> ToolSchema:
@@ -46,22 +46,25 @@ def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
     taken["required"] = [name for name in taken.get("required", []) if name != "self"]
     for name, schema in taken["properties"].items():
         schema["description"] = described[name]
-    given = _plain(TypeAdapter(inspect.get_annotations(tool, eval_str=True)["return"]).json_schema())
     description = "\n".join(" ".join(paragraph.split()) for paragraph in told.split("\n\n"))
     name = tool.__name__
     title = name.replace("_", " ").capitalize().replace("sql", "SQL")
-    return ToolSchema(name=name, title=title, description=description, input_schema=taken, output_schema=given)
+    return ToolSchema(name=name, title=title, description=description, input_schema=taken)
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without titles, which only repeat names, and without descriptions for readers of the source."""
-    if isinstance(schema, dict):
-        return {
-            key: {name: _plain(one) for name, one in value.items()} if key in ("properties", "$defs") else _plain(value)
-            for key, value in schema.items()
-            if key not in ("title", "description")
-        }
-    return [_plain(one) for one in schema] if isinstance(schema, list) else schema
+    """A schema without what a model need not read: titles, and null for an argument that may be left out."""
+    if not isinstance(schema, dict):
+        return [_plain(one) for one in schema] if isinstance(schema, list) else schema
+    options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key not in ("title", "additionalProperties", "anyOf")}
+    if rest.get("default", "") is None:
+        del rest["default"]
+    rest |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
+    return {
+        key: {name: _plain(one) for name, one in value.items()} if key in ("properties", "$defs") else _plain(value)
+        for key, value in rest.items()
+    }
 
 
 def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
@@ -105,6 +108,10 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
         raise InvalidArgument(f"wrong arguments for {tool.__name__}: {said}") from error
+    except TagframeError as error:
+        if error.args and isinstance(error.args[0], str):
+            error.args = (in_tool_words(error.args[0]), *error.args[1:])
+        raise
 
 
 LONGEST_ARGUMENTS = 256_000

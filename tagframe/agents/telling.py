@@ -11,9 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from tagframe.agents.tool_results import Account, CountedJoin, Join, RowsBehind
+from tagframe.answer.cited_rows import CITED
 from tagframe.corpus import ColumnProfile, TableProfile
-from tagframe.corpus.references import without_role
+from tagframe.corpus.references import NamedTable, without_role
 from tagframe.embed import get_embedder
+from tagframe.engines.parsing import trees_of
 from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
@@ -64,14 +66,15 @@ def left_out(plan: JoinPlan) -> str:
     return f"not joined: {', '.join(f'{table} ({plan.why_left_out(table)})' for table in plan.left_out)}"
 
 
-def join_of(step: JoinStep, plan: JoinPlan) -> Join:
-    """A step of a plan."""
+def join_of(step: JoinStep, named: Sequence[NamedTable]) -> Join:
+    """A step of a plan, with the tables by these names."""
     key = step.key if step.key.left_table == step.base else step.key.reversed()
+    found = key.evidence.contained
     return Join(
-        on=text_of(key, plan.named),
+        on=text_of(key, named),
         cardinality=step.cardinality,
         chance=round(step.score, 3),
-        evidence=step.key.evidence.reason,
+        lost=None if found is None else round(1 - found, 3),
     )
 
 
@@ -81,11 +84,12 @@ def one_line_of(plan: JoinPlan, sql: str) -> str:
     return sql if any("\n" in name for name in names) else re.sub(r"\n *", " ", sql)
 
 
-def account_of(report: MergeReport, plan: JoinPlan, said: Sequence[str]) -> Account:
+def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable], said: Sequence[str]) -> Account:
     """How a merge changes rows, with its warnings."""
     joins = [
         CountedJoin(
-            **join_of(step, plan),
+            **join_of(step, named),
+            evidence=step.key.evidence.reason,
             rows_in=counted.rows_in,
             matched=counted.matched,
             unmatched=counted.unmatched_left,
@@ -96,9 +100,13 @@ def account_of(report: MergeReport, plan: JoinPlan, said: Sequence[str]) -> Acco
         )
         for step, counted in zip(plan.steps, report.steps, strict=True)
     ]
-    doubts = [*report.preface, *said, *report.doubts]
+    doubts = [*map(in_tool_words, [*report.preface, *said, *report.doubts][:_SAID])]
     return Account(
-        start=report.start, start_rows=report.start_rows, joins=joins, lost=report.lost, doubts=doubts[:_SAID]
+        start=report.start,
+        start_rows=report.start_rows,
+        joins=joins,
+        lost=report.lost,
+        doubts=doubts,
     )
 
 
@@ -136,9 +144,9 @@ def open_column(profile: TableProfile, name: str) -> ColumnProfile:
     return column
 
 
-def rows_behind(sources: pd.DataFrame) -> list[RowsBehind]:
-    """The source rows of a result: how many of each table, and the first keys."""
-    told = []
+def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
+    """The source rows of a result (how many of each table, and the first keys), and what is left out of them."""
+    told, said = [], []
     for table, group in sources.groupby("table", sort=False):
         values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
         key = group["key"].dropna()
@@ -150,7 +158,29 @@ def rows_behind(sources: pd.DataFrame) -> list[RowsBehind]:
                 values=values.head(_CITED).tolist(),
             )
         )
-    return told
+        if len(key) and not len(values):
+            said.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
+        elif len(group) >= CITED:
+            said.append(f"rows_behind has the first {CITED:,} rows of {table} only")
+    return told, "; ".join(said)
+
+
+def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
+    """The columns that a statement holds equal to texts, by = or IN, each with the text.
+
+    >>> compared_texts("SELECT 1 FROM t WHERE t.a = 'x' AND b IN ('y', 'z')", "sqlite")
+    [('a', 'x'), ('b', 'y'), ('b', 'z')]
+    """
+    from sqlglot import exp
+
+    found: dict[tuple[str, str], None] = {}
+    for tree in trees_of(sql, dialect):
+        for test in tree.find_all(exp.EQ, exp.In, bfs=False):
+            sides = [test.this, *(test.expressions if isinstance(test, exp.In) else [test.expression])]
+            columns = [side.name for side in sides if isinstance(side, exp.Column)]
+            texts = [side.name for side in sides if isinstance(side, exp.Literal) and side.is_string]
+            found |= {(column, text): None for column in columns[:1] for text in texts if text.strip()}
+    return list(found)
 
 
 def note_of(start: int, shown: int, rows: int, is_cut: bool) -> str:
@@ -158,6 +188,19 @@ def note_of(start: int, shown: int, rows: int, is_cut: bool) -> str:
     part = f"rows {start + 1:,} to {start + shown:,} of {rows:,}" if shown < rows else ""
     cut = "long cells are cut: to read more, select a part, as substr(column, 1, 500)" if is_cut else ""
     return "; ".join(filter(None, [part, cut]))
+
+
+_AS_ARGUMENT = re.compile(r'\bon="([^"]*)"')
+
+
+def in_tool_words(text: str) -> str:
+    """A message in the words of a tool's arguments instead of Python's.
+
+    >>> in_tool_words('plan.alternatives lists other joins, on="a.x = b.y" sets your own')
+    '"alternatives" of plan_joins lists other joins, "on": ["a.x = b.y"] sets your own'
+    """
+    text = text.replace("plan.alternatives", '"alternatives" of plan_joins')
+    return _AS_ARGUMENT.sub(r'"on": ["\1"]', text)
 
 
 def write_new(frame: pd.DataFrame, path: Path) -> None:

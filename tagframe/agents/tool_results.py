@@ -35,19 +35,31 @@ class FoundTable(TypedDict):
 
 
 class Join(TypedDict):
-    """Two tables joined: ``on`` has the form of the argument ``on`` of other tools, from left to right table."""
+    """Two tables joined.
+
+    ``on`` has the form of the argument ``on`` of other tools, from left to right table; ``lost`` is the share of the
+    left column's distinct values that the right one lacks, if known.
+    """
 
     on: str
     cardinality: Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
     chance: float
-    evidence: str
+    lost: float | None
+
+
+class OtherJoin(TypedDict):
+    """Another way to join: its keys, as the argument ``on``, and the chance of the least likely one."""
+
+    on: list[str]
+    chance: float
 
 
 class Found(OfCells):
-    """The result of :meth:`Tools.find_tables`."""
+    """The result of :meth:`Tools.find_tables`; ``others`` are names of less likely tables."""
 
     dialect: str
     tables: list[FoundTable]
+    others: NotRequired[list[str]]
     joins: list[Join]
     bridges: list[str]
     confidence: float | None
@@ -96,6 +108,7 @@ class AllTables(OfCells):
 class CountedJoin(Join):
     """A join, with counts of how it changes rows."""
 
+    evidence: str
     rows_in: int
     matched: int
     unmatched: int
@@ -121,7 +134,7 @@ class Planned(OfCells):
     account: Account
     bridges: list[str]
     left_out: list[str]
-    alternatives: list[str]
+    alternatives: list[OtherJoin]
     sql: str
     dialect: str
 
@@ -144,7 +157,7 @@ class OfRows(OfCells):
 
 
 class Rows(OfRows):
-    """The result of :meth:`Tools.run_sql`; ``truncated`` says whether the statement has more rows than the limit."""
+    """The result of :meth:`Tools.run_sql`; ``truncated`` says whether the statement has more rows than are shown."""
 
     truncated: bool
     rows_behind: list[RowsBehind]
@@ -169,7 +182,7 @@ class Value(TypedDict):
 
 
 class ProfiledColumn(OfCells):
-    """The result of :meth:`Tools.profile_column`."""
+    """The result of :meth:`Tools.describe_tables` with a column."""
 
     table: str
     column: str
@@ -194,7 +207,7 @@ class Place(TypedDict):
 
 
 class Places(OfCells):
-    """The result of :meth:`Tools.search_values`."""
+    """The result of :meth:`Tools.describe_tables` with a value."""
 
     places: list[Place]
     note: str

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
     account_of,
+    compared_texts,
     join_of,
     left_out,
     near_columns,
@@ -34,6 +35,7 @@ from tagframe.agents.telling import (
 from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.agents.waiting import waited_for
 from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
+from tagframe.answer.execution import Execution
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
@@ -42,7 +44,6 @@ from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.answer.step_models import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
-from tagframe.display.terminal import alternative_lines
 from tagframe.embed import get_embedder
 from tagframe.errors import (
     FileNotAllowed,
@@ -54,6 +55,7 @@ from tagframe.errors import (
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
+from tagframe.joins.key_text import text_of
 from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
@@ -65,6 +67,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.retrieved import said_of_joins
 
 Tool = Callable[..., Any]
 Where = dict[str, Any] | str
@@ -74,12 +77,20 @@ ROWS = 100
 MOST_ROWS = 10_000
 _COLUMNS = (12, 6, 3)
 """Columns shown of a found table; smaller numbers are tried if the result is too long."""
+_LIKELY = 0.2
+"""A found table with a smaller chance is only named."""
 _KEYS = 20
-_REASONS = 3
+_SPELLINGS = 3
 _COMMON = 10
 _SEARCHED = 500_000
 """A value is searched in all tables if they have at most this many rows together."""
 _PLACES = 50
+_SHARE = 0.1
+"""Of the time of a statement: for the rows behind it, all tables together."""
+_COMPARED = 3
+"""The most values that are looked up for a result without rows."""
+_LEAST_SECONDS = 0.5
+"""For the rows behind it in one table: to start takes a part of that."""
 
 
 class _Known(NamedTuple):
@@ -102,8 +113,11 @@ class _Known(NamedTuple):
 
 def names_of_tools(may_ask: bool, may_learn: bool) -> list[str]:
     """The names of the tools that may be used."""
-    always = "find_tables describe_tables plan_joins run_sql merge_tables profile_column search_values".split()
-    return [*always, *["ask"] * may_ask, *["learn"] * may_learn]
+    return [
+        *"find_tables describe_tables plan_joins run_sql merge_tables".split(),
+        *["ask"] * may_ask,
+        *["learn"] * may_learn,
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,51 +170,65 @@ class Tools:
 
     # --- finding
 
-    def find_tables(self, question: str, k: int | None = None, confidence: float | None = None) -> gives.Found:
+    def find_tables(self, question: str, k: int | None = None) -> gives.Found:
         """Find the tables that answer a question together, and how they join.
 
-        Use it first for every question about data if you do not know the tables: there may be thousands, and this
-        costs little. Do not use it to list all tables. Each table has the chance that it is needed, the reasons, its
-        name in SQL, and its relevant columns with values. "joins" says how the tables join, "bridges" are tables that
-        only connect others, and "confidence" is the chance that no table is missing. Read "note": it says if nothing
-        fits. Then write the statement and use run_sql. Use describe_tables for columns that are not shown, and
-        plan_joins if you join several tables.
+        Use it first. Each table has the chance that it is needed, its name in SQL, and its relevant columns with
+        values; less likely ones are in "others". A join loses the share "lost" of values. "note" says if nothing fits.
+        Then use run_sql, or plan_joins for several tables.
 
         Args:
-            question: In plain words, as the user asked it; names and values in it help.
-            k: How many tables; leave it out to get as many as the question needs.
-            confidence: The wanted chance that no table is missing, between 0 and 1; default 0.9.
+            question: The user's words.
+            k: How many tables; default as needed.
         """
-        found = retrieve_tables(question, self.corpus, k=k, confidence=confidence)
+        found = retrieve_tables(question, self.corpus, k=k)
         plans = found.plans
         near = near_columns(found)
         named = metrics_named(question, self.corpus)
-        said = [found.note, *(left_out(plan) for plan in plans), *defined_twice(named)]
-        note = "; ".join(part for part in said if part)
+        said = [found.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        likely = [hit for hit in found if hit.probability is None or hit.probability >= _LIKELY] or list(found)[:1]
+        others = [self._name(hit.id) for hit in found if hit not in likely]
+        bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
         for most in _COLUMNS:
             shown = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
-                tables=[self._found(hit.id, found, near(hit.id, most), brief=most < _COLUMNS[0]) for hit in found],
-                joins=[join_of(step, plan) for plan in plans for step in plan.steps],
-                bridges=list(dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)),
+                tables=[self._found(hit.id, found, near(hit.id, most)) for hit in likely],
+                joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
+                bridges=list(bridges),
                 confidence=rounded(found.confidence),
-                note=note,
+                note="; ".join(filter(None, said)),
             )
+            if others:
+                shown["others"] = others
             if metrics := metric_lines(named, self._known.names, self._dialect):
                 shown["metrics"] = metrics
             if tokens_of(shown) <= TOKENS:
                 return shown
         raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
 
-    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str], *, brief: bool) -> gives.FoundTable:
+    def _spanned(self, plan: JoinPlan) -> str:
+        """The databases of a plan, if there are several."""
+        known = {source.database for source in plan.sources}
+        return f"this needs {len(known)} databases: {', '.join(sorted(known))}" if len(known) > 1 else ""
+
+    def _in_sql(self, plan: JoinPlan) -> list[NamedTable]:
+        """The tables of a plan by their names in SQL."""
+        return [
+            replace(one, table=replace(one.table, name=self._name(one.table.id)))
+            if one.table
+            else replace(one, name=self._name(one.id))
+            for one in plan.named
+        ]
+
+    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
         hit, profile = found[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
         told: gives.FoundTable = {
             "id": id,
             "name": self._name(id),
             "chance": rounded(hit.probability),
-            "why": list(hit.reasons[: 1 if brief else _REASONS]),
+            "why": list(hit.reasons[:1]),
             "rows": profile.rows,
             "columns": [self._line(name, *texts[name]) for name in columns if name in texts],
         }
@@ -215,18 +243,32 @@ class Tools:
     def _line(self, name: str, kind: str, values: str) -> str:
         return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
 
-    def describe_tables(self, tables: list[str], cursor: str | None = None) -> gives.Described:
-        """Describe all columns of tables: types, stored values, keys to other tables, row counts, descriptions.
+    def describe_tables(
+        self,
+        tables: list[str] | None = None,
+        column: str | None = None,
+        value: str | None = None,
+        cursor: str | None = None,
+    ) -> gives.Described | gives.ProfiledColumn | gives.Places:
+        """Describe tables, count the values of a column, or find the columns that contain a value.
 
-        Use it before writing SQL if find_tables has not shown the columns that you need, or for tables that you know
-        by name. Do not use it to find tables: use find_tables for that. For columns in "hidden" only the names are
-        given, and no statement can read them. Then use run_sql, or plan_joins for several tables. If "cursor" is not
-        null there is more: call it again with the same tables and that cursor.
+        Use it for columns that find_tables has not shown, with types, values and keys, or if you do not know how a
+        value is written. "hidden" columns cannot be read.
 
         Args:
-            tables: Ids or names, as find_tables gives them.
-            cursor: The cursor of an earlier result, to continue from there.
+            tables: Ids or names; for a value, default all.
+            column: Of one table; its common values are counted.
+            value: A name, code or word to search for, in any case.
+            cursor: Of the last result, for what follows.
         """
+        if value is not None:
+            return self._places_of(value, tables)
+        if not tables:
+            raise InvalidArgument("tables are needed, by id or name; find_tables finds them")
+        if column is not None:
+            if len(tables) != 1:
+                raise InvalidArgument(f"column is of one table: name only that one; got {len(tables)} tables")
+            return self._profiled(tables[0], column)
         start, room = offset_of(cursor), TOKENS - 200.0
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
@@ -237,16 +279,16 @@ class Tools:
             raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
         shown: list[gives.DescribedTable] = []
         following: str | None = None
-        for position, (profile, column) in enumerate(columns[start:], start):
+        for position, (profile, line) in enumerate(columns[start:], start):
             head = None if shown and shown[-1]["id"] == profile.id else self._head(profile)
-            room -= tokens_of(column) + 1 + (0 if head is None else tokens_of(head))
+            room -= tokens_of(line) + 1 + (0 if head is None else tokens_of(head))
             if room < 0 and shown:
                 following = str(position)
                 break
             if head is not None:
                 shown.append(head)
-            if column is not None:
-                shown[-1]["columns"].append(column)
+            if line is not None:
+                shown[-1]["columns"].append(line)
         return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
 
     def all_tables(self) -> gives.AllTables:
@@ -292,22 +334,22 @@ class Tools:
         tables: list[str],
         on: list[str] | None = None,
         how: How = "inner",
-        on_fanout: Reaction = "raise",
+        on_fanout: Literal["raise", "allow"] = "raise",
+        question: str | None = None,
     ) -> gives.Planned:
-        """Plan how tables join, and count how the joins change the rows, before anything is merged.
+        """Plan how tables join, and count how this changes the rows. "sql" is the join.
 
-        Use it before you write a statement that joins tables, and before merge_tables. "account" says how many rows of
-        "start" match, are lost, or are repeated ("fan_out" above 1), and what is doubtful. Do not use it for one table.
-        "sql" is the join in the source's dialect: reduce it to what you need, and run it with run_sql. To use one of
-        the alternatives, pass it as "on".
+        Use it before you write a join. "account" counts the rows of "start" that match, are lost, or are repeated
+        ("fan_out" above 1), with doubts. Reduce "sql" to what you need, and use run_sql.
 
         Args:
-            tables: Ids or names of two or more tables; tables that connect them are added.
-            on: How they join, if the plan should be different: ["loan.account_id = account.id"].
-            how: The kind of every join.
-            on_fanout: "allow" if rows of the start table may be repeated; else that is an error with the count.
+            tables: Ids or names; tables that connect them are added.
+            on: Other keys: ["loan.account_id = account.id"].
+            how: Of every join.
+            on_fanout: "allow" to repeat rows of "start".
+            question: The user's words; they choose between ways to join.
         """
-        plan = self._plan(tables, on)
+        plan = self._plan(tables, on, question)
         shown = visible_columns(plan, None, None)
         _, account = self._merged(plan, how, on_fanout, shown[:1], None, limit=1)
         return gives.Planned(
@@ -315,7 +357,13 @@ class Tools:
             account=account,
             bridges=list(plan.bridges),
             left_out=list(plan.left_out),
-            alternatives=alternative_lines(plan)[:_COMMON],
+            alternatives=[
+                gives.OtherJoin(
+                    on=[text_of(step.key, self._in_sql(other)) for step in other.steps],
+                    chance=round(min(step.score for step in other.steps), 3),
+                )
+                for other in plan.alternatives[:_COMMON]
+            ],
             sql=self._sql(plan, how),
             dialect=self._dialect,
         )
@@ -329,28 +377,26 @@ class Tools:
         to: str | None = None,
         on: list[str] | None = None,
         how: How = "inner",
-        on_fanout: Reaction = "raise",
+        on_fanout: Literal["raise", "allow"] = "raise",
         aggregate: dict[str, dict[str, str]] | None = None,
         cursor: str | None = None,
     ) -> gives.Merged:
-        """Join tables along their keys into rows, or into a Parquet file, and account for every row.
+        """Join tables into rows or a Parquet file, and account for every row.
 
-        Use it if whole rows of several tables are wanted, or a file of them for other programs. Do not use it for
-        counts, sums or rankings: run_sql computes these in the database. If a join would repeat rows of the start
-        table, it is refused, and the error says what to do; "account" says how many rows matched and were lost. If
-        "cursor" is not null there are more rows: call it again with the same arguments and that cursor.
+        Use it for whole rows; for counts and sums use run_sql. A join that would repeat rows of the start table is
+        refused, with the way out.
 
         Args:
-            tables: Ids or names; tables that connect them are added.
-            where: The rows to keep: {"city": "Brno", "year": [2020, 2021]}, or "amount > 100 and city == 'Brno'".
-            columns: The columns of the result; default all.
-            limit: The most rows; default 100, and all rows for a file.
-            to: The name of a new file, such as "loans.parquet", in the folder that this server may write to.
-            on: How the tables join, as for plan_joins.
-            how: The kind of every join.
-            on_fanout: "allow" if rows of the start table may be repeated.
-            aggregate: Reduces a table that would repeat rows to one row per key: {"orders": {"amount": "sum"}}.
-            cursor: The cursor of an earlier result.
+            tables: As for plan_joins.
+            where: {"city": "Brno", "year": [2020, 2021]}, or "amount > 100 and city == 'Brno'".
+            columns: Default all.
+            limit: The most rows; default 100, for a file all.
+            to: A new file: "loans.parquet".
+            on: As for plan_joins.
+            how: As for plan_joins.
+            on_fanout: As for plan_joins.
+            aggregate: To one row per key: {"orders": {"amount": "sum"}}.
+            cursor: Of the last result.
         """
         start = offset_of(cursor)
         if start and to is not None:
@@ -374,11 +420,13 @@ class Tools:
         note = [note_of(start, len(page), len(frame), is_cut), f"there may be more rows: limit={at_most}" * more]
         return {**shown, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
 
-    def _plan(self, tables: Sequence[str], on: Sequence[str] | None) -> JoinPlan:
+    def _plan(self, tables: Sequence[str], on: Sequence[str] | None, question: str | None = None) -> JoinPlan:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
         ids = [profile.id for profile in profiles]
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        plan = plan_tables(self.corpus, ids, given=given, bridges=tables_around(self.corpus, ids))
+        hints, roles = said_of_joins(question) if question else (None, None)
+        around = tables_around(self.corpus, ids)
+        plan = plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
         return as_hidden_now(plan, self.corpus, for_models=True)
 
     def _merged(
@@ -397,7 +445,7 @@ class Tools:
                 on_ambiguous="allow",
                 for_models=True,
             )
-            return frame, account_of(report, plan, said)
+            return frame, account_of(report, plan, self._in_sql(plan), said)
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
@@ -405,8 +453,9 @@ class Tools:
         return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
 
     def _as_read(self, source: PlanTable) -> PlanTable:
-        parts = tuple(replace(part, schema="") for part in source.parts)
-        return replace(source, name=self._name(source.table), schema="", parts=parts)
+        """A table by its name in statements here, which says the database where that is needed."""
+        parts = tuple(replace(part, name=self._name(part.table), database="", schema="") for part in source.parts)
+        return replace(source, name=self._name(source.table), database="", schema="", parts=parts)
 
     def _target(self, name: str) -> Path:
         if self.folder is None:
@@ -418,31 +467,32 @@ class Tools:
     # --- reading
 
     def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
-        """Run one SELECT over the tables, read-only, and get its rows.
+        """Run one SELECT (WITH and UNION too), read-only, and get its rows.
 
-        Use it to answer a question once you know tables and columns. Write the dialect and the table names that
-        find_tables gave. Only one SELECT may run (WITH and UNION are allowed), with limits of time, memory and rows.
-        If it is refused, the error says why and what to write instead. Let SQL count, sum and sort instead of reading
-        many rows. "truncated" says that there are more rows than the limit; "rows_behind" are the keys of the source
-        rows, to cite them. If "cursor" is not null there are more rows: call it again with the same arguments and that
-        cursor.
+        Use it with the dialect and names that find_tables gave. Let SQL count and sort. An error or the note says what
+        to write instead. "rows_behind" are keys of the source rows, to cite.
 
         Args:
-            sql: One SELECT statement.
+            sql: The statement.
             limit: The most rows, up to 10,000.
-            rows_behind: Whether to return the keys of the source rows; false is faster.
-            cursor: The cursor of an earlier result.
+            rows_behind: False is faster.
+            cursor: Of the last result.
         """
         start = offset_of(cursor)
         if not 1 <= limit <= MOST_ROWS:
             raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
-        frame, behind = self._remembered.get(["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind))
+        frame, behind, said = self._remembered.get(
+            ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
+        )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
-        shown = gives.Rows(**_without_rows(frame), truncated=is_truncated, rows_behind=behind, note="", cursor=None)
+        shown = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
         page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
-        return {**shown, "rows": page, "cursor": following, "note": note_of(start, len(page), len(frame), is_cut)}
+        note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), said]))
+        more = is_truncated or following is not None
+        return {**shown, "rows": page, "truncated": more, "cursor": following, "note": note}
 
-    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind]]:
+    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind], str]:
+        """The rows, the source rows behind them, and a note."""
         asks = has_functions(sql)
         if asks and self.budget is None:
             raise NotConfigured(
@@ -456,13 +506,34 @@ class Tools:
         else:
             frame = runs(query)
         execution = results.recall(frame, "execution")
-        if not with_behind or execution is None:
-            return frame, []
+        is_empty = len(frame) < 2 and all(cell in (None, 0) for row in rows_of(frame) for cell in row)
+        why = self._why_empty(execution) if is_empty and execution is not None else ""
+        if not with_behind or why or execution is None or execution.reader is None:
+            return frame, [], why
         # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
-        cited = execution if bare == execution.sql else replace(execution, sql=f"{bare}\nLIMIT {limit}")
+        seconds = max(self.limits.seconds * _SHARE / max(len(execution.tables), 1), _LEAST_SECONDS)
+        cited = replace(
+            execution,
+            sql=bare if bare == execution.sql else f"{bare}\nLIMIT {limit}",
+            reader=replace(execution.reader, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds))),
+        )
         sources = cited.sources()
-        return frame, rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
+        return frame, *rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
+
+    def _why_empty(self, execution: Execution) -> str:
+        """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
+        seconds = max(self.limits.seconds * _SHARE / _COMPARED, _LEAST_SECONDS)
+        quick = replace(self, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds)))
+        said = []
+        for name, value in compared_texts(execution.sql, self._dialect)[:_COMPARED]:
+            profiles = [self.corpus.profile(id) for id in execution.tables]
+            of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
+            found = [place for one in of_name for place in quick._places(value, one, name)]
+            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in found))):
+                stored = f"but {', '.join(map(repr, spellings[:_SPELLINGS]))}" if spellings else "nor a text with it"
+                said.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
+        return "; ".join(said)
 
     def _query(self, sql: str) -> Query:
         """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
@@ -481,16 +552,8 @@ class Tools:
             return Query(sql, named or names)
         return Query(sql, names)
 
-    def profile_column(self, table: str, column: str) -> gives.ProfiledColumn:
-        """Describe the values of a column: the number of distinct values and nulls, the range, the most common values.
-
-        Use it before you compare with a value or group by a column, to see how values are written. Do not use it for
-        many columns: describe_tables shows values of all columns at once. Then use run_sql.
-
-        Args:
-            table: Id or name of the table.
-            column: Name of the column.
-        """
+    def _profiled(self, table: str, column: str) -> gives.ProfiledColumn:
+        """The values of a column: the number of distinct values and nulls, the range, the most common values."""
         profile = self.corpus.profile(table)
         known = open_column(profile, column)
         name = sql_name(known.name, self._dialect)
@@ -520,19 +583,10 @@ class Tools:
             note="; ".join(filter(None, [note, "counts are estimates, except of common values" * profile.estimated])),
         )
 
-    def search_values(self, text: str, tables: list[str] | None = None) -> gives.Places:
-        """Find the columns that contain a value, such as a name, a code or a word, and how it is written there.
-
-        Use it if the user names a thing and you do not know which table has it, or how it is spelled. Do not use it
-        for words in names of tables or columns: use find_tables for these. It searches for the text inside cells,
-        ignoring case. Then use run_sql with the value as it is written.
-
-        Args:
-            text: The value, or a part of it.
-            tables: Ids or names of the tables to search; default all that are not too large.
-        """
+    def _places_of(self, text: str, tables: list[str] | None) -> gives.Places:
+        """The columns that contain a text, ignoring case, and how it is written there."""
         if not text.strip():
-            raise InvalidArgument("text= is empty: give the text to search for")
+            raise InvalidArgument("value is empty: give the text to search for")
         profiles, note = self._searched(text, tables)
         places = [place for profile in profiles for place in self._places(text.strip(), profile)]
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
@@ -558,8 +612,8 @@ class Tools:
             "search them"
         )
 
-    def _places(self, text: str, profile: TableProfile) -> Iterator[list[Any]]:
-        """The table, the column, the value and the number of rows."""
+    def _places(self, text: str, profile: TableProfile, only: str | None = None) -> Iterator[list[Any]]:
+        """The table, the column, the value and the number of rows; of all columns, or only of one."""
         escaped = text
         for sign in "!%_":
             escaped = escaped.replace(sign, f"!{sign}")
@@ -569,7 +623,8 @@ class Tools:
         parts: list[str] = []
         names: list[str] = []
         for column in profile.columns:
-            if column.for_models and column.family not in ("blob", "empty", "boolean"):
+            is_asked = only is None or column.name.casefold() == only.casefold()
+            if is_asked and column.for_models and column.family not in ("blob", "empty", "boolean"):
                 cell = f"CAST({sql_name(column.name, self._dialect)} AS {kind})"
                 parts.append(
                     f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
@@ -598,7 +653,7 @@ class Tools:
             raise NotConfigured("ask costs money and is not allowed here: use run_sql")
         with config.context(budget=self.budget):
             answer = waited_for(aask(question, self.corpus, limits=self.limits))
-        behind = rows_behind(answer.sources) if answer.execution is not None else []
+        behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
         told = gives.Answered(

@@ -45,15 +45,17 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
     Returns:
         A frame with a row for each cited row, at most 1,000 per table: ``table`` (its id), ``key`` (the names of its
         key columns), ``value`` (their values), ``row`` (the position of its row in the result, if there is just one).
+        A table whose rows could not be read within the limits has a key and no value.
     """
     named = reader.named(sql)
-    tree = parsed(sql, reader.engine.dialect.name)
+    tree = parsed(reader.resolved(sql), reader.engine.dialect.name)
     cited: list[tuple[str, str | None, str | None, int | None]] = []
     if isinstance(tree, exp.Select):
         for alias, name in source_tables(tree, list(named)):
             table = named[name]
             keys = _key_columns(reader.corpus.profile(table))
-            for value, row in _cited(tree, alias, keys, reader) if keys else []:
+            rows = _cited(tree, alias, keys, reader) if keys else []
+            for value, row in [(None, None)] if rows is None else rows:
                 cited.append((table, ", ".join(keys), value, row))
     found = {table for table, *_ in cited}
     cited += [(table, None, None, None) for table in dict.fromkeys(named.values()) if table not in found]
@@ -72,8 +74,8 @@ def _key_columns(profile: TableProfile) -> list[str]:
     return []
 
 
-def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]]:
-    """Values of a table's key, each with its row in the result."""
+def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]] | None:
+    """Values of a table's key, each with its row in the result; None if they cannot be read within the limits."""
     by_row = not is_grouped(tree) and tree.args.get("distinct") is None
     shown = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
     if by_row:
@@ -82,8 +84,9 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
         block.set("expressions", [*shown, *block.expressions])
     else:
         block = without(tree, *_AFTER_WHERE)
-        if (group := _in_result(tree, reader)) is not None:
-            block = block.where(group)
+        if (found := _groups(tree, reader)) is not None:
+            groups, same = found
+            block = block.join(groups, join_type="cross").where(*same)
         block.set("expressions", shown)
         block.set("distinct", exp.Distinct())
     inner = written(block, reader.engine.dialect.name)
@@ -92,7 +95,7 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     try:
         rows = reader.run(cut, replace(reader.limits, rows=CITED))
     except (SQLFailed, UnsafeSQL):
-        return []
+        return None
     values = [", ".join("NULL" if pd.isna(cell) else str(cell) for cell in row) for row in rows.itertuples(index=False)]
     return [
         (value, position if by_row else None)
@@ -101,8 +104,11 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     ]
 
 
-def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
-    """The condition that a row's group is left by HAVING and LIMIT; None if all groups are."""
+def _groups(tree: exp.Select, reader: Reader) -> tuple[exp.Subquery, list[exp.Expr]] | None:
+    """The groups that HAVING and LIMIT leave, and the conditions that a row is in one; None if all groups are left.
+
+    The groups are computed once, as a table. As a condition on each row, engines compute them for each row.
+    """
     group = tree.args.get("group")
     if group is None or (tree.args.get("having") is None and tree.args.get("limit") is None):
         return None
@@ -110,16 +116,16 @@ def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
     if keys is None:
         return None
     inner = without(tree, "with_")
-    named = [exp.alias_(key.copy(), f"group_{position}") for position, key in enumerate(keys)]
+    names = [f"group_{position}" for position in range(len(keys))]
+    named = [exp.alias_(key.copy(), name) for key, name in zip(keys, names, strict=True)]
     inner.set("expressions", [*named, *inner.expressions])
     # That two values are equal, or both NULL.
     equal = exp.Is if reader.engine.dialect.name == "sqlite" else exp.NullSafeEQ
-    same = [
-        equal(this=exp.column(f"group_{position}", "in_result"), expression=key.copy())
-        for position, key in enumerate(keys)
+    same: list[exp.Expr] = [
+        equal(this=exp.column(name, "in_result"), expression=key.copy()) for key, name in zip(keys, names, strict=True)
     ]
-    found = exp.select("1").from_(inner.subquery("in_result")).where(*same)
-    return exp.Exists(this=found)
+    # Only the keys: another column's name would be ambiguous beside the statement's own.
+    return exp.select(*names).from_(inner.subquery("grouped")).subquery("in_result"), same
 
 
 def is_rightly_empty(sql: str, reader: Reader) -> bool:

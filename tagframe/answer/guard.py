@@ -84,6 +84,8 @@ def _check_statement(
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
         if dialect.fold(table.name) not in known | entries or table.args.get("db") or table.args.get("catalog"):
             shown = ".".join(part.name for part in table.parts)
+            if len(table.parts) == 1 and (shared := [one for one in tables if one.endswith(f".{table.name}")]):
+                raise UnsafeSQL(f"{shown!r} is in several databases: write {' or '.join(map(repr, shared[:9]))}")
             bare = " (tables are named here without a schema)" if len(table.parts) > 1 else ""
             raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
 

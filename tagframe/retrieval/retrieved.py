@@ -19,6 +19,8 @@ from tagframe.embed import get_embedder
 from tagframe.embed.local import LocalEmbedder
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
+from tagframe.joins.infer import Hints
+from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Validate, Where, run_plan
 from tagframe.merging.advice import say_stacked
@@ -41,6 +43,13 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     vectors = embedder.encode([*words, *others])
     cosines: list[list[float]] = (vectors[: len(words)] @ vectors[len(words) :].T).tolist()
     return cosines
+
+
+def said_of_joins(question: str) -> tuple[Hints, Roles]:
+    """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
+    some of them, and the roles that are named."""
+    words = [word.text for word in words_in(question)]
+    return lambda keys: role_hints(keys, words, _likeness), lambda keys: roles_named(keys, words)
 
 
 @dataclass(frozen=True)
@@ -171,14 +180,14 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
-        words = [word.text for word in words_in(self.question)]
+        hints, said = said_of_joins(self.question)
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,
             members,
             anchor=self.anchor,
             given=[] if on is None else keys_on(on, [NamedTable.of(self.corpus.profile(id)) for id in members]),
-            hints=lambda keys: role_hints(keys, words, _likeness),
+            hints=hints,
             bridges=tables_around(self.corpus, members),
             stack_unions=stack,
             doubtful=[
@@ -188,7 +197,7 @@ class RetrievedTables(Public):
                 for id in hit.parts or (hit.id,)
             ],
             min_chance=min_chance,
-            roles=roles or (lambda keys: roles_named(keys, words)),
+            roles=roles or said,
         )
 
     @property
