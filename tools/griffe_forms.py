@@ -70,6 +70,7 @@ class Forms(griffe.Extension):
             if name.startswith(("sem_", "asem_")):
                 pkg["operators.functions"].set_member(name, made(name, getattr(tagframe, name), pkg))
         for path, owner in (
+            ("answer.answer.Answer", tagframe.Answer),
             ("corpus.corpus.Corpus", tagframe.Corpus),
             ("accessor.TagAccessor", tagframe.accessor.TagAccessor),
         ):

@@ -98,7 +98,6 @@ REFUSED = [
     "SELECT sem_filter('{title') FROM film",
     "SELECT \"sem_filter\"('{title} x') FROM film",
     "SELECT [sem_filter]('{title} x') FROM film",
-    "SELECT sem_topk('{title}', 3) FROM film",
     "SELECT title FROM film JOIN secret ON sem_filter('{film.title} {secret.word}')",
     "SELECT title FROM film NATURAL JOIN (SELECT sem_map('{word}') AS t FROM secret)",
     "SELECT title FROM film, pragma_table_info('secret') WHERE sem_filter('{title} x')",

@@ -91,6 +91,9 @@ def test_labels_join_what_they_carry_exactly_and_in_few_calls():
     ]
     assert list(zip(result["place:left"], result["place:right"], strict=True)) == expected
     assert result.tag.claim_report.way == "labels"
+    asked = [prompt.messages[0].content for prompt in lm.prompts if "Label a row" in prompt.messages[0].content]
+    assert asked
+    assert all(repr(label) in prompt for prompt in asked for label in MOODS)
     assert "precision about 1.00" in str(result.tag.claim_report)
     assert set(result.tag.outcomes["outcome"]) == {"joined"}
 

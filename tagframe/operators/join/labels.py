@@ -183,6 +183,8 @@ class _Labeller:
             likely,
             value.tokens,
             window=self.judge.window,
+            details=value.details,
+            shape=value.shape,
         )
 
 
