@@ -52,6 +52,7 @@ class Model:
         if (self.hopeless or not repairs) and _drawn(f"{request.messages[1]['content']}!") < self.malformed:
             return "Banana, or something like it: I would rather not say."
         system, user = (str(message["content"]) for message in request.messages[:2])
+        system = f"{system}\n{user.splitlines()[-1]}"  # the form of the answer stands last
         if "You plan how to join" in system:
             return '{"labels": null}' if _drawn(user) < 0.7 else json.dumps(PLAN)
         if "Answer with the numbers of" in system and _drawn(f"{user}?") < self.broken:
@@ -79,7 +80,7 @@ class Model:
             return f"{drawn:.2f}"
         if "JSON object" in system:
             return '{"mood": "glad"}'
-        if "as it is written here" in system:
+        if "as written" in system:
             return PLAN["labels"][int(drawn * 2)]
         return str(drawn < self.yes) if "True or False" in system else f"{'glad' if drawn < 0.5 else 'sad'}"
 
@@ -175,9 +176,9 @@ def test_no_more_is_asked_than_the_worst_case_and_a_budget_of_it_suffices(measur
 
 
 @pytest.mark.slow
-def test_the_worst_case_of_a_third_of_the_calls_is_at_most_twice_what_is_asked(measured):
+def test_the_worst_case_of_half_of_the_calls_is_at_most_twice_what_is_asked(measured):
     near = [one.worst <= 2 * one.asked for one in measured]
-    assert sum(near) >= len(near) / 3, f"{sum(near)} of {len(near)}"
+    assert sum(near) >= len(near) / 2, f"{sum(near)} of {len(near)}"
 
 
 def main(calls: int) -> None:
