@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import CutWarning, TagframeError
+from tagframe.errors import CutWarning, InvalidArgument, NameUnknown, TagframeError
 from tagframe.lm import Usage, total_usage
 
 HERE = Path(__file__).parent
@@ -76,8 +76,13 @@ OPERATORS: dict[str, Call] = {
 def spent(work: Callable[[], object]) -> Usage:
     """What a call cost; a failure is a named error of ours."""
     before = total_usage()
-    with warnings.catch_warnings(action="ignore"), contextlib.suppress(TagframeError):  # a raw one fails the test
-        work()
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            work()
+        except (NameUnknown, InvalidArgument):  # the test itself is wrong
+            raise
+        except TagframeError:  # a raw error fails the test
+            pass
     after = total_usage()
     names = ("prompts", "sent", "retried", "repaired", "failed", "stored", "deduplicated", "tokens_in", "tokens_out")
     return Usage(**{name: getattr(after, name) - getattr(before, name) for name in names})
