@@ -103,7 +103,7 @@ def cells(values: Iterable[Any], kind: Kind) -> list[Any]:
     """The values as a column of this kind holds them, without those that it cannot hold.
 
     >>> cells([1, 2.5, "1", True], "integer"), cells(["2024-01-05"], "date")
-    ([1, 1], [datetime.date(2024, 1, 5)])
+    ([1, 1, 1], [datetime.date(2024, 1, 5)])
     """
     return [cell for value in values for cell in _cells(value, kind)]
 

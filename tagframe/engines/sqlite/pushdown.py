@@ -84,7 +84,7 @@ class SQLitePushdown(Pushdown):
             first = self._first(table, f"typeof(t.{quoted(test.column[1])})", f"t.{quoted(test.column[1])} IS NOT NULL")
             kind: Kind = "text" if first == "text" else "real"
             # Memory decides what has no meaning among such cells, and orders them: the others may be of another type.
-            if test.bound or not all(is_read(value, kind) for value in test.values):
+            if test.bound or not (first is None or all(is_read(value, kind) for value in test.values)):
                 return False
             return (
                 all(isinstance(value, _TESTED) for value in test.values)
