@@ -67,6 +67,13 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
                 "where={'column': ('>=', value)} reads the value in the column's type; a moment with a time zone is "
                 "written '2024-06-01T00:00+00:00'"
             ) from error
+        except MemoryError:
+            raise
+        except Exception as error:  # of every kind, from pandas and from what the expression calls
+            raise InvalidArgument(
+                f"where={where.query!r} cannot be evaluated by pandas' query: {error}. Write \"year >= 2010 and "
+                "genre == 'drama'\", or where={'year': ('between', 2010, 2015)}"
+            ) from error
         result.rows.select(chosen)
     else:
         result.select(where)

@@ -212,6 +212,13 @@ def test_a_value_without_a_meaning_in_its_column_is_refused_everywhere(corpora, 
             run_plan(planned(corpora[source]), corpora[source], where="zoned >= '2024-06-01'", by=by)
 
 
+@pytest.mark.pandas2
+@pytest.mark.parametrize("where", ["n between 1 and 5", "nn > 3", "n = 3", "n.max() > 3", "@x > 3", "n", "   ", "1"])
+def test_an_expression_that_pandas_cannot_evaluate_is_refused(corpora, where):
+    with pytest.raises(InvalidArgument, match="cannot be evaluated"):
+        run_plan(planned(corpora["frames"]), corpora["frames"], where=where)
+
+
 def test_a_bound_runs_in_the_server(corpora):
     corpus, where = corpora["postgres"], {"zoned": (">=", "2024-01-05T10:00Z"), "n": ("between", 0, "5")}
     frame, report = run_plan(planned(corpus), corpus, where=where, by="engine")
