@@ -51,5 +51,5 @@ def test_a_case_of_the_operators():
     assert done.returncode == 0, done.stderr
     (case,) = json.loads(done.stdout)["cases"]
     assert case["name"] == "agg_5k"
-    assert case["ours"]["rounds"] == 2
+    assert 2 <= case["ours"]["rounds"] < case["ours"]["requests"]  # more where requests come late
     assert {"seconds", "requests", "tokens", "peak_mb", "seconds_above_server"} <= set(case["ours"])
