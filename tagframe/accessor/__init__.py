@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import results
+from tagframe import guests, results
 from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
 from tagframe.doors import register_door, with_doors
 from tagframe.errors import InvalidArgument
@@ -103,7 +103,8 @@ class TagAccessor(OperatorMethods):
 
 
 def tag(frame: pd.DataFrame) -> TagAccessor:
-    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``.
+    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``; and
+    for frames of Polars, Arrow and DuckDB, which have no ``.tag``: ``tf.tag(result).summary``.
 
     Args:
         frame: a frame, which is not changed.
@@ -114,6 +115,8 @@ def tag(frame: pd.DataFrame) -> TagAccessor:
     Raises:
         InvalidArgument: it is no frame.
     """
+    if guests.is_guest(frame):
+        frame = guests.hosted(frame)
     if not isinstance(frame, pd.DataFrame):
         raise InvalidArgument(f"tag takes a pandas DataFrame; got {type(frame).__name__}")
     return TagAccessor(frame)

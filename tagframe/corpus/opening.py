@@ -44,11 +44,13 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
+from tagframe.guests import welcomed
 from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
 
 
+@welcomed
 @runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
     source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
@@ -77,7 +79,7 @@ def open_corpus(
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read
             through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
-            ``"database.table"``.
+            ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.guests`).
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.

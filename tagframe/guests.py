@@ -1,0 +1,225 @@
+"""Frames of other libraries: Polars, Arrow and DuckDB come in as pandas frames, and go back as what they were.
+
+They are converted where public functions are called (:func:`welcomed`), and nothing behind that knows of them. Columns
+become pandas' Arrow dtypes, which keep the types of all three and share their memory: only the texts of Polars and what
+a lazy frame or a relation computes are copied. A result is a :mod:`narwhals` frame of the kind that came first among the
+arguments; what tagframe knows of it is read by ``tagframe.tag(result)``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar, cast
+
+import pandas as pd
+
+from tagframe.errors import InvalidArgument, MissingExtra, TagframeError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_KINDS = (("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table"), ("duckdb", "DuckDBPyRelation"))
+
+_LOSSY = re.compile(r"\b(BIT|TIME WITH TIME ZONE|UNION|Object)\b")
+"""Types of DuckDB and Polars that are others after a way through Arrow, or that pandas cannot select from."""
+
+_RETURNED: dict[int, tuple[Any, pd.DataFrame, Any]] = {}
+"""What is behind each result that has gone back and still lives, by its id: a copy of it, if it can be changed in place
+as Polars can (which copies nothing), the frame, and the schema of its Arrow table."""
+
+
+def is_guest(value: Any) -> bool:
+    """Whether a value is a frame of another library."""
+    if isinstance(value, pd.DataFrame):
+        return False
+    classes = (getattr(sys.modules.get(module), name, None) for module, name in _KINDS)
+    return any(isinstance(value, kind) for kind in classes if kind is not None)
+
+
+def are_among(*values: Any) -> bool:
+    """Whether any of these is a frame of another library; none is imported for this."""
+    return any(map(is_guest, values))
+
+
+def hosted(guest: Any) -> pd.DataFrame:
+    """A guest as a pandas frame; for a result that has gone back as this guest, the result itself.
+
+    Raises:
+        InvalidArgument: it cannot be computed, two columns have one name, or a type has no form in Arrow.
+        MissingExtra: narwhals is not installed.
+    """
+    return _received(guest)[0]
+
+
+def _received(guest: Any) -> tuple[pd.DataFrame, Any]:
+    """A guest as a pandas frame, and the schema of its Arrow table."""
+    import pyarrow as pa
+
+    copy, frame, schema = _RETURNED.get(id(guest), (None, None, None))
+    if frame is not None and (copy is None or guest.equals(copy)):
+        return frame, schema
+    table = _arrow(guest)
+    try:
+        plain = _without_views(table)
+        plain.take(pa.array([], pa.int64()))
+    except NotImplementedError as error:
+        raise InvalidArgument(f"a {named(guest)} has a type of which pandas cannot select rows: {error}") from error
+    return plain.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True), table.schema
+
+
+def _narwhals() -> Any:
+    try:
+        import narwhals
+    except ImportError as error:
+        raise MissingExtra(
+            'frames of Polars, Arrow and DuckDB need narwhals: pip install "tagframe[narwhals]"'
+        ) from error
+    return narwhals
+
+
+def _arrow(guest: Any) -> Any:
+    narwhals = _narwhals()
+    try:
+        frame = narwhals.from_native(guest)
+        types = zip(guest.columns, guest.types) if frame.implementation.is_duckdb() else frame.collect_schema().items()
+        lossy = {name: str(type) for name, type in types if _LOSSY.search(str(type))}
+        if not lossy:
+            return (frame.collect("pyarrow") if isinstance(frame, narwhals.LazyFrame) else frame).to_arrow()
+    except Exception as error:  # of the other library, when it computes the frame
+        raise InvalidArgument(f"a {named(guest)} cannot be read as an Arrow table: {error}") from error
+    raise InvalidArgument(f"the types of the columns {lossy} are none that pandas has by way of Arrow: cast them first")
+
+
+def _views() -> dict[Any, Any]:
+    """Arrow's types of views, which pandas cannot select from, with those that stand in for them."""
+    import pyarrow as pa
+
+    return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+def _without_views(table: Any) -> Any:
+    views = _views()
+    for position, field in enumerate(table.schema):
+        if field.type in views:
+            table = table.set_column(position, field.name, table.column(position).cast(views[field.type]))
+    return table
+
+
+def named(guest: Any) -> str:
+    """The class of a frame, with its library."""
+    return f"{type(guest).__module__.partition('.')[0]}.{type(guest).__name__}"
+
+
+class Visit:
+    """The arguments of a call, with pandas frames in place of guests; a context manager around the call.
+
+    Args:
+        arguments: positional and by name.
+        inside: whether guests may be inside lists and mappings, too.
+    """
+
+    def __init__(self, arguments: Sequence[Any], named: Mapping[str, Any], *, inside: bool = False) -> None:
+        self._inside = inside
+        self._first: tuple[Any, Any] | None = None  # the guest with the schema of its Arrow table, if it came first
+        self._is_first = True
+        self.arguments = [self._welcome(value) for value in arguments]
+        self.named = {name: self._welcome(value) for name, value in named.items()}
+
+    def _welcome(self, value: Any) -> Any:
+        if is_guest(value):
+            frame, schema = _received(value)
+            self._first = (value, schema) if self._is_first else self._first
+            value = frame
+        elif self._inside and isinstance(value, Mapping) and any(map(is_guest, value.values())):
+            return {name: self._welcome(one) for name, one in value.items()}
+        elif self._inside and isinstance(value, list | tuple) and any(map(is_guest, value)):
+            return [self._welcome(one) for one in value]
+        self._is_first = self._is_first and not isinstance(value, pd.DataFrame)
+        return value
+
+    def back(self, found: T) -> T:
+        """A result; if it is a frame, as the first of the given frames was."""
+        if self._first is None or not isinstance(found, pd.DataFrame):
+            return found
+        return cast(T, _returned(found, *self._first))
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Within the block, the finished part on an error goes back, too."""
+        try:
+            yield
+        except TagframeError as error:
+            if isinstance(frame := getattr(error, "frame", None), pd.DataFrame):
+                error.frame = self.back(frame)  # type: ignore[attr-defined]
+            raise
+
+
+def welcomed(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of frames, for guests too: alone, in a list, or in a mapping from names."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        visit = Visit(args, kwargs, inside=True)
+        with visit.told():
+            return visit.back(function(*visit.arguments, **visit.named))
+
+    return call
+
+
+def _returned(frame: pd.DataFrame, first: Any, was: Any) -> Any:
+    """The frame as what ``first`` is, whose Arrow table had the schema ``was``."""
+    import pyarrow as pa
+
+    narwhals = _narwhals()
+    given = narwhals.from_native(first)
+    columns = {str(name): _column(frame.iloc[:, position]) for position, name in enumerate(frame.columns)}
+    fields, views = [], _views()
+    for name, cells in columns.items():
+        field = was.field(name) if name in was.names else pa.field(name, cells.type)
+        if views.get(field.type) == cells.type:
+            columns[name] = cells.cast(field.type)
+        elif field.type != cells.type:
+            field = pa.field(name, cells.type)
+        fields.append(field)
+    table = pa.table([*columns.values()], schema=pa.schema(fields, was.metadata))
+    if not isinstance(given, narwhals.LazyFrame):
+        back = narwhals.from_arrow(table, backend=given.implementation)
+    else:
+        back = narwhals.from_native(table).lazy(given.implementation)
+    found = back.to_native()
+    if given.implementation.is_duckdb():
+        found = _as_it_was(found, first)
+    changes = given.implementation.is_polars() and not isinstance(given, narwhals.LazyFrame)
+    _RETURNED[id(found)] = (found.clone() if changes else None, frame, table.schema)
+    weakref.finalize(found, _RETURNED.pop, id(found), None).atexit = False
+    return found
+
+
+def _column(cells: pd.Series) -> Any:
+    """The cells of a column as Arrow has them; as text, if it has no type for them together."""
+    import pyarrow as pa
+
+    if isinstance(cells.dtype, pd.ArrowDtype):
+        return pa.chunked_array(cells.array.__arrow_array__())  # type: ignore[attr-defined]
+    try:
+        return pa.chunked_array([pa.array(cells, from_pandas=True)])
+    except pa.ArrowException:
+        return pa.chunked_array([pa.array(cells.map(str, na_action="ignore"), pa.string(), from_pandas=True)])
+
+
+def _as_it_was(relation: Any, first: Any) -> Any:
+    """The relation with the types of columns for which Arrow has others, such as enumerations."""
+    types = {name: str(type) for name, type in zip(first.columns, first.types, strict=True)}
+    now = zip(relation.columns, relation.types, strict=True)
+    return relation.project(
+        ", ".join(
+            quoted if str(type) == types.get(name, str(type)) else f"CAST({quoted} AS {types[name]}) AS {quoted}"
+            for name, type in now
+            for quoted in [f'"{name.replace(chr(34), chr(34) * 2)}"']
+        )
+    )
