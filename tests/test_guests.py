@@ -127,7 +127,8 @@ def test_what_arrow_can_share_is_not_copied(kind: str):
     # What the library itself lays out otherwise: texts, and the nulls of structures.
     copied = {"arrow": {"city"}, "polars": {"city", "tags", "side", "size", "code", "place"}}[kind]
     for name in set(given.column_names) - copied:
-        assert buffers(found[name]) == buffers(given[name]), name
+        if int(pd.__version__.partition(".")[0]) > 2:  # pandas 2 copies rows that are selected, even if all are
+            assert buffers(found[name]) == buffers(given[name]), name
         assert buffers(pa.chunked_array(inside[name].array.__arrow_array__())) == buffers(given[name]), name
 
 
@@ -183,6 +184,13 @@ def test_guests_of_several_kinds_are_a_corpus_and_merged():
     assert isinstance(stacked, pa.Table)
     assert stacked.num_rows == 4
     assert plan.steps
+
+
+def test_decimals_of_guests_are_numbers_in_sql():
+    guest = duckdb.sql("SELECT 700::HUGEINT AS people, 5::DECIMAL(10, 2) AS price UNION ALL SELECT 80, 20.25")
+    execute = tf.exec_sql(tf.open_corpus({"towns": guest}))
+    found = execute("SELECT people, price / 2 AS half FROM towns WHERE people > 500 AND price < 10")
+    assert found.to_dict("list") == {"people": [700], "half": [2.5]}
 
 
 def test_what_is_known_of_a_result_is_of_this_result_alone():
