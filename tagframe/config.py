@@ -84,7 +84,7 @@ class Settings:
             ``lm`` and no ``lm_for`` sets that model for all steps.
         timeout: the most seconds that a call waits for one answer of a PostgreSQL server, to a connection or to a
             statement: then it raises :class:`~tagframe.errors.ServerGone`. None for the limits of the statements.
-        trace_contents: whether spans of OpenTelemetry have prompts, answers and whole statements (:mod:`tagframe.traces`).
+        trace_contents: whether spans of OpenTelemetry have prompts, answers and whole statements.
         progress: whether long work shows a bar; None shows one if standard error is a terminal, and in a notebook.
     """
 

@@ -1,9 +1,9 @@
 """Frames of other libraries: Polars, Arrow and DuckDB come in as pandas frames, and go back as what they were.
 
-They are converted where public functions are called (:func:`welcomed`), and nothing behind that knows of them. Columns
-become pandas' Arrow dtypes, which keep the types of all three and share their memory: only the texts of Polars and what
-a lazy frame or a relation computes are copied. A result is a :mod:`narwhals` frame of the kind that came first among the
-arguments; what tagframe knows of it is read by ``tagframe.tag(result)``.
+They are converted where public functions are called, by :mod:`narwhals`; nothing behind that knows of them. Columns
+become pandas' Arrow dtypes, which keep the types of all three and share their memory. Only texts of Polars, and what a
+lazy frame or a relation computes, are copied. A result is of the kind of the first frame among the arguments; what
+tagframe knows of it is read by ``tagframe.tag(result)``. A relation comes back on DuckDB's default connection.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import pandas as pd
 
 from tagframe.errors import InvalidArgument, MissingExtra, TagframeError
 
+
+class Guest(Protocol):
+    """A frame of another library that gives its rows as Arrow does."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+GuestT = TypeVar("GuestT", bound=Guest)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -86,8 +94,8 @@ def _arrow(guest: Any) -> Any:
     narwhals = _narwhals()
     try:
         frame = narwhals.from_native(guest)
-        types = zip(guest.columns, guest.types) if frame.implementation.is_duckdb() else frame.collect_schema().items()
-        lossy = {name: str(type) for name, type in types if _LOSSY.search(str(type))}
+        types = _types(guest) if frame.implementation.is_duckdb() else frame.collect_schema()
+        lossy = {name: str(type) for name, type in types.items() if _LOSSY.search(str(type))}
         if not lossy:
             return (frame.collect("pyarrow") if isinstance(frame, narwhals.LazyFrame) else frame).to_arrow()
     except Exception as error:  # of the other library, when it computes the frame
@@ -123,30 +131,30 @@ class Visit:
         inside: whether guests may be inside lists and mappings, too.
     """
 
-    def __init__(self, arguments: Sequence[Any], named: Mapping[str, Any], *, inside: bool = False) -> None:
+    def __init__(self, arguments: Sequence[Any], keywords: Mapping[str, Any], *, inside: bool = False) -> None:
         self._inside = inside
-        self._first: tuple[Any, Any] | None = None  # the guest with the schema of its Arrow table, if it came first
-        self._is_first = True
+        self._guests: list[tuple[Any, Any]] = []  # with the schemas of their Arrow tables
+        self._returns: bool | None = None  # whether the first frame is a guest
         self.arguments = [self._welcome(value) for value in arguments]
-        self.named = {name: self._welcome(value) for name, value in named.items()}
+        self.keywords = {name: self._welcome(value) for name, value in keywords.items()}
 
     def _welcome(self, value: Any) -> Any:
         if is_guest(value):
             frame, schema = _received(value)
-            self._first = (value, schema) if self._is_first else self._first
-            value = frame
+            self._guests.append((value, schema))
+            self._returns = self._returns is not False
+            return frame
+        if isinstance(value, pd.DataFrame):
+            self._returns = bool(self._returns)
         elif self._inside and isinstance(value, Mapping) and any(map(is_guest, value.values())):
             return {name: self._welcome(one) for name, one in value.items()}
         elif self._inside and isinstance(value, list | tuple) and any(map(is_guest, value)):
             return [self._welcome(one) for one in value]
-        self._is_first = self._is_first and not isinstance(value, pd.DataFrame)
         return value
 
     def back(self, found: T) -> T:
         """A result; if it is a frame, as the first of the given frames was."""
-        if self._first is None or not isinstance(found, pd.DataFrame):
-            return found
-        return cast(T, _returned(found, *self._first))
+        return cast(T, _returned(found, self._guests)) if self._returns and isinstance(found, pd.DataFrame) else found
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -166,34 +174,37 @@ def welcomed(function: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         visit = Visit(args, kwargs, inside=True)
         with visit.told():
-            return visit.back(function(*visit.arguments, **visit.named))
+            return visit.back(function(*visit.arguments, **visit.keywords))
 
     return call
 
 
-def _returned(frame: pd.DataFrame, first: Any, was: Any) -> Any:
-    """The frame as what ``first`` is, whose Arrow table had the schema ``was``."""
+def _returned(frame: pd.DataFrame, guests: Sequence[tuple[Any, Any]]) -> Any:
+    """The frame as what the first of the guests is; columns that they have keep their types."""
     import pyarrow as pa
 
-    narwhals = _narwhals()
-    given = narwhals.from_native(first)
-    columns = {str(name): _column(frame.iloc[:, position]) for position, name in enumerate(frame.columns)}
-    fields, views = [], _views()
-    for name, cells in columns.items():
-        field = was.field(name) if name in was.names else pa.field(name, cells.type)
-        if views.get(field.type) == cells.type:
-            columns[name] = cells.cast(field.type)
-        elif field.type != cells.type:
-            field = pa.field(name, cells.type)
-        fields.append(field)
-    table = pa.table([*columns.values()], schema=pa.schema(fields, was.metadata))
+    narwhals, (first, schema) = _narwhals(), guests[0]
+    given, views = narwhals.from_native(first), _views()
+    was = {field.name: field for _, other in reversed(guests) for field in other}
+    columns, kept = {}, {}
+    for position, name in enumerate(map(str, frame.columns)):
+        cells = _column(frame.iloc[:, position])
+        field = was.get(name)
+        if field is not None and views.get(field.type) == cells.type:
+            cells = cells.cast(field.type)
+        if field is not None and field.type == cells.type:
+            kept[name] = field
+        columns[name] = cells
+    fields = [kept.get(name) or pa.field(name, cells.type) for name, cells in columns.items()]
+    table = pa.table([*columns.values()], schema=pa.schema(fields, schema.metadata))
     if not isinstance(given, narwhals.LazyFrame):
         back = narwhals.from_arrow(table, backend=given.implementation)
     else:
         back = narwhals.from_native(table).lazy(given.implementation)
     found = back.to_native()
     if given.implementation.is_duckdb():
-        found = _as_it_was(found, first)
+        types = {name: type for other, _ in reversed(guests) for name, type in _types(other).items() if name in kept}
+        found = _as_it_was(found, types)
     changes = given.implementation.is_polars() and not isinstance(given, narwhals.LazyFrame)
     _RETURNED[id(found)] = (found.clone() if changes else None, frame, table.schema)
     weakref.finalize(found, _RETURNED.pop, id(found), None).atexit = False
@@ -212,14 +223,16 @@ def _column(cells: pd.Series) -> Any:
         return pa.chunked_array([pa.array(cells.map(str, na_action="ignore"), pa.string(), from_pandas=True)])
 
 
-def _as_it_was(relation: Any, first: Any) -> Any:
-    """The relation with the types of columns for which Arrow has others, such as enumerations."""
-    types = {name: str(type) for name, type in zip(first.columns, first.types, strict=True)}
-    now = zip(relation.columns, relation.types, strict=True)
-    return relation.project(
-        ", ".join(
-            quoted if str(type) == types.get(name, str(type)) else f"CAST({quoted} AS {types[name]}) AS {quoted}"
-            for name, type in now
-            for quoted in [f'"{name.replace(chr(34), chr(34) * 2)}"']
-        )
-    )
+def _as_it_was(relation: Any, types: Mapping[str, str]) -> Any:
+    """The relation with these types of its columns, such as enumerations, for which Arrow has others."""
+    parts = []
+    for name, now in _types(relation).items():
+        quoted, was = '"' + name.replace('"', '""') + '"', types.get(name, now)
+        parts.append(quoted if was == now else f"CAST({quoted} AS {was}) AS {quoted}")
+    return relation.project(", ".join(parts))
+
+
+def _types(guest: Any) -> dict[str, str]:
+    """The types of the columns of a relation, as DuckDB writes them; of other guests, none."""
+    types = getattr(guest, "types", ()) if type(guest).__name__ == "DuckDBPyRelation" else ()
+    return dict(zip(guest.columns, map(str, types), strict=True)) if types else {}

@@ -1,10 +1,10 @@
 """OpenTelemetry: a span for each run, statement and request, and metrics of requests.
 
 They are made where the program has set OpenTelemetry up, as its SDK or ``opentelemetry-instrument`` does. Otherwise
-nothing is imported. No span has a prompt, an answer, a cell, the literals of a statement or the text of an error, unless
-the setting ``trace_contents`` is on. Names of attributes are those of OpenTelemetry's semantic conventions for
-generative AI and databases; its conventions have none for cost, which is ``gen_ai.usage.cost``, in dollars. What a run
-counts is ``tagframe.…``: tools that add up ``gen_ai.usage.…`` count each token once.
+nothing is imported. No span has a prompt, an answer, a cell, a literal of a statement or the text of an error, unless
+the setting ``trace_contents`` is on. Attributes have the names of OpenTelemetry's semantic conventions for generative
+AI and databases. The conventions have none for cost: it is ``gen_ai.usage.cost``, in dollars. What a run counts is in
+attributes ``tagframe.…``, so that tools that add up ``gen_ai.usage.…`` count each token once.
 """
 
 from __future__ import annotations

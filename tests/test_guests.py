@@ -15,13 +15,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scripted import Scripted
 
 import tagframe as tf
 from tag_bench.server import Server
 from tagframe import guests
-from tagframe.errors import FailedRowsWarning, FactUnknown, InvalidArgument, LMRequestFailed, MissingExtra, RowsFailed
+from tagframe.errors import FactUnknown, FailedRowsWarning, InvalidArgument, LMRequestFailed, MissingExtra, RowsFailed
 from tagframe.operators import OPERATORS
-from scripted import Scripted
 
 POLARS = pl.DataFrame(
     {

@@ -61,12 +61,9 @@ def test_an_operator_is_a_span_and_each_request_a_span_below_it(
 
     server.answers = answers
     lm = tf.LM("openai/test", api_base=server.url, api_key="sk-zqs", price=tf.Price(1e-6, 2e-6))
+    call = (lambda *args, **given: asyncio.run(tf.asem_map(*args, **given))) if awaited else tf.sem_map
     with pytest.warns(FailedRowsWarning):
-        if awaited:
-            call = tf.asem_map(FRAME, "Who is {name}?", on_error="keep", lm=lm, progress=False)
-            found = asyncio.run(call)
-        else:
-            found = tf.sem_map(FRAME, "Who is {name}?", on_error="keep", lm=lm, progress=False)
+        found = call(FRAME, "Who is {name}?", on_error="keep", lm=lm, progress=False)
     named = spans(traced)
     (run,) = named.pop("sem_map")
     requests = named.pop("chat test")

@@ -16,6 +16,7 @@ from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tagframe.accessor.frame_doors import retrieve_tables
+    from tagframe.guests import Guest
     from tagframe.merging import MergeReport
     from tagframe.operators import CascadeReport, ClaimReport
 
@@ -102,7 +103,7 @@ class TagAccessor(OperatorMethods):
         return QuoteAccessor(self._frame)
 
 
-def tag(frame: pd.DataFrame) -> TagAccessor:
+def tag(frame: pd.DataFrame | Guest) -> TagAccessor:
     """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``; and
     for frames of Polars, Arrow and DuckDB, which have no ``.tag``: ``tf.tag(result).summary``.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import pandas as pd
 
@@ -44,7 +44,7 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
-from tagframe.guests import welcomed
+from tagframe.guests import Guest, welcomed
 from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
@@ -53,7 +53,7 @@ FRAMES_DATABASE = "frames"
 @welcomed
 @runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
-    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
+    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | Guest] | None = None,
     *,
     schema: Schema | None = None,
     schemas: Sequence[str] | None = None,
@@ -148,7 +148,7 @@ def open_corpus(
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
-        return open_frames(source, engine=engine)
+        return open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
             f"open a corpus from a path, or from frames by name as in {{'loan': frame}}; got a {type(source).__name__}"

@@ -76,7 +76,7 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
         if guests.are_among(frame, *args, *kwargs.values()):
             visit = guests.Visit((frame, *args), kwargs)
             with visit.told():
-                return visit.back(call(*visit.arguments, **visit.named))
+                return visit.back(call(*visit.arguments, **visit.keywords))
         given = _Call(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
@@ -111,7 +111,7 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
         if guests.are_among(frame, *args, *kwargs.values()):
             visit = await asyncio.to_thread(guests.Visit, (frame, *args), kwargs)
             with visit.told():
-                return await asyncio.to_thread(visit.back, await call(*visit.arguments, **visit.named))
+                return await asyncio.to_thread(visit.back, await call(*visit.arguments, **visit.keywords))
         given = _Call(operator, frame, args, kwargs)
         if given.quotes or not given.asks:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)
