@@ -38,7 +38,7 @@ _LOSSY = re.compile(r"\b(BIT|TIME WITH TIME ZONE|UNION|Object)\b")
 
 _RETURNED: dict[int, tuple[Any, pd.DataFrame, Any]] = {}
 """What is behind each result that has gone back and still lives, by its id: a copy of it, if it can be changed in place
-as Polars can (which copies nothing), the frame, and the schema of its Arrow table."""
+as Polars can (which copies nothing), the frame, and its Arrow table."""
 
 
 def is_guest(value: Any) -> bool:
@@ -65,19 +65,19 @@ def hosted(guest: Any) -> pd.DataFrame:
 
 
 def _received(guest: Any) -> tuple[pd.DataFrame, Any]:
-    """A guest as a pandas frame, and the schema of its Arrow table."""
+    """A guest as a pandas frame, and its Arrow table."""
     import pyarrow as pa
 
-    copy, frame, schema = _RETURNED.get(id(guest), (None, None, None))
+    copy, frame, table = _RETURNED.get(id(guest), (None, None, None))
     if frame is not None and (copy is None or guest.equals(copy)):
-        return frame, schema
+        return frame, table
     table = _arrow(guest)
     try:
         plain = _without_views(table)
         plain.take(pa.array([], pa.int64()))
     except NotImplementedError as error:
         raise InvalidArgument(f"a {named(guest)} has a type of which pandas cannot select rows: {error}") from error
-    return plain.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True), table.schema
+    return plain.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True), table
 
 
 def _narwhals() -> Any:
@@ -133,15 +133,15 @@ class Visit:
 
     def __init__(self, arguments: Sequence[Any], keywords: Mapping[str, Any], *, inside: bool = False) -> None:
         self._inside = inside
-        self._guests: list[tuple[Any, Any]] = []  # with the schemas of their Arrow tables
+        self._guests: list[tuple[Any, Any]] = []  # with their Arrow tables
         self._returns: bool | None = None  # whether the first frame is a guest
         self.arguments = [self._welcome(value) for value in arguments]
         self.keywords = {name: self._welcome(value) for name, value in keywords.items()}
 
     def _welcome(self, value: Any) -> Any:
         if is_guest(value):
-            frame, schema = _received(value)
-            self._guests.append((value, schema))
+            frame, table = _received(value)
+            self._guests.append((value, table))
             self._returns = self._returns is not False
             return frame
         if isinstance(value, pd.DataFrame):
@@ -183,20 +183,20 @@ def _returned(frame: pd.DataFrame, guests: Sequence[tuple[Any, Any]]) -> Any:
     """The frame as what the first of the guests is; columns that they have keep their types."""
     import pyarrow as pa
 
-    narwhals, (first, schema) = _narwhals(), guests[0]
+    narwhals, (first, source) = _narwhals(), guests[0]
     given, views = narwhals.from_native(first), _views()
-    was = {field.name: field for _, other in reversed(guests) for field in other}
+    was = {name: other.column(name) for _, other in reversed(guests) for name in other.column_names}
+    known = {field.name: field for _, other in reversed(guests) for field in other.schema}
     columns, kept = {}, {}
     for position, name in enumerate(map(str, frame.columns)):
         cells = _column(frame.iloc[:, position])
-        field = was.get(name)
-        if field is not None and views.get(field.type) == cells.type:
-            cells = cells.cast(field.type)
-        if field is not None and field.type == cells.type:
-            kept[name] = field
+        if name in was and views.get(was[name].type) == cells.type:
+            cells = cells.cast(was[name].type)
+        if name in was and was[name].type == cells.type and _categories(cells) <= _categories(was[name]):
+            kept[name] = known[name]
         columns[name] = cells
     fields = [kept.get(name) or pa.field(name, cells.type) for name, cells in columns.items()]
-    table = pa.table([*columns.values()], schema=pa.schema(fields, schema.metadata))
+    table = pa.table([*columns.values()], schema=pa.schema(fields, source.schema.metadata))
     if not isinstance(given, narwhals.LazyFrame):
         back = narwhals.from_arrow(table, backend=given.implementation)
     else:
@@ -206,7 +206,7 @@ def _returned(frame: pd.DataFrame, guests: Sequence[tuple[Any, Any]]) -> Any:
         types = {name: type for other, _ in reversed(guests) for name, type in _types(other).items() if name in kept}
         found = _as_it_was(found, types)
     changes = given.implementation.is_polars() and not isinstance(given, narwhals.LazyFrame)
-    _RETURNED[id(found)] = (found.clone() if changes else None, frame, table.schema)
+    _RETURNED[id(found)] = (found.clone() if changes else None, frame, table)
     weakref.finalize(found, _RETURNED.pop, id(found), None).atexit = False
     return found
 
@@ -223,12 +223,23 @@ def _column(cells: pd.Series) -> Any:
         return pa.chunked_array([pa.array(cells.map(str, na_action="ignore"), pa.string(), from_pandas=True)])
 
 
+def _categories(cells: Any) -> set[Any]:
+    """The values that a column of a dictionary type may have: an enumeration is told by its field, not by its type."""
+    return {value for chunk in cells.chunks for value in getattr(chunk, "dictionary", None) or ()}
+
+
 def _as_it_was(relation: Any, types: Mapping[str, str]) -> Any:
     """The relation with these types of its columns, such as enumerations, for which Arrow has others."""
     parts = []
     for name, now in _types(relation).items():
         quoted, was = '"' + name.replace('"', '""') + '"', types.get(name, now)
         parts.append(quoted if was == now else f"CAST({quoted} AS {was}) AS {quoted}")
+    if all(part.startswith('"') for part in parts):
+        return relation
+    try:
+        relation.project(", ".join(parts)).to_arrow_table()
+    except sys.modules["duckdb"].Error:  # in a stack, another frame's cells of this name may be none of the type
+        return relation
     return relation.project(", ".join(parts))
 
 

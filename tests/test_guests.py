@@ -186,6 +186,16 @@ def test_guests_of_several_kinds_are_a_corpus_and_merged():
     assert plan.steps
 
 
+def test_a_stack_of_other_categories_keeps_its_cells():
+    one = pl.DataFrame({"size": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))})
+    two = pl.DataFrame({"size": pl.Series(["x", "y"], dtype=pl.Enum(["x", "y"]))})
+    assert tf.stack(one, two, source=None)["size"].to_list() == ["a", "b", "x", "y"]
+    assert tf.stack(one, one, source=None).schema == one.schema
+    facts = duckdb.sql("SELECT '{}'::JSON AS fact, 'a'::ENUM('a') AS size")
+    others = duckdb.sql("SELECT 'no JSON' AS fact, 'x'::ENUM('x') AS size")
+    assert tf.stack(facts, others, source=None).fetchall() == [("{}", "a"), ("no JSON", "x")]
+
+
 def test_decimals_of_guests_are_numbers_in_sql():
     guest = duckdb.sql("SELECT 700::HUGEINT AS people, 5::DECIMAL(10, 2) AS price UNION ALL SELECT 80, 20.25")
     execute = tf.exec_sql(tf.open_corpus({"towns": guest}))
