@@ -84,6 +84,7 @@ class Settings:
             ``lm`` and no ``lm_for`` sets that model for all steps.
         timeout: the most seconds that a call waits for one answer of a PostgreSQL server, to a connection or to a
             statement: then it raises :class:`~tagframe.errors.ServerGone`. None for the limits of the statements.
+        trace_contents: whether spans of OpenTelemetry have prompts, answers and whole statements.
         progress: whether long work shows a bar; None shows one if standard error is a terminal, and in a notebook.
     """
 
@@ -102,6 +103,7 @@ class Settings:
     max_failed: float | None = None
     lm_for: Mapping[str, str | LM] | None = None
     timeout: float | None = None
+    trace_contents: bool = False
     progress: bool | None = None
 
     def model(self, step: str | None = None) -> str | LM | None:
@@ -143,6 +145,7 @@ class AnySettings(SearchSettings, total=False):
 
     corpus: Corpus | None
     timeout: float | None
+    trace_contents: bool
 
 
 STEPS = ("syn", "gen", "retrieve")
@@ -241,6 +244,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
         f"lm_for must map steps ({', '.join(map(repr, STEPS))}) and operators such as 'sem_filter' to models (a name, "
         "or a tagframe.lm.LM)",
     ),
+    "trace_contents": (lambda value: isinstance(value, bool), "trace_contents must be True or False"),
     "progress": (
         lambda value: isinstance(value, bool),
         "progress must be True, False, or None for bars in a terminal or a notebook",
@@ -261,7 +265,7 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
             raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, says = _VALUES[name]
-        if (value is None and name == "concurrency") or (value is not None and not fits(value)):
+        if (value is None and name in ("concurrency", "trace_contents")) or (value is not None and not fits(value)):
             shown = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
             raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else shown}")
     budget = given.get("budget")

@@ -1,7 +1,8 @@
 """The log: ``tagframe`` with a child for each room, for start and end of runs, requests and statements.
 
 No line has a cell, a literal of a statement, a prompt, an answer or an API key. What a line counts is also in fields of
-its record (``extra=`` of :mod:`logging`), for logs as JSON. Warnings are logged by :func:`tagframe.errors.warn`.
+its record (``extra=`` of :mod:`logging`), for logs as JSON. Warnings are logged by :func:`tagframe.errors.warn`. Runs
+and statements are also spans (:mod:`tagframe.traces`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
+
+from tagframe import config, traces
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,9 +31,11 @@ def note(room: str, level: int, what: str, **fields: Any) -> None:
         log.log(level, "%s%s", what, f" ({shown})" if shown else "", extra=told)
 
 
-def note_statement(room: str, sql: str, dialect: str) -> None:
-    """Log a statement without its literals, which may be cells."""
-    if not logging.getLogger(f"tagframe.{room}").isEnabledFor(logging.DEBUG):
+@contextmanager
+def statement(room: str, sql: str, dialect: str) -> Iterator[None]:
+    """Log the statement that the block runs, without its literals, which may be cells."""
+    if not traces.are_wanted() and not logging.getLogger(f"tagframe.{room}").isEnabledFor(logging.DEBUG):
+        yield
         return
     import sqlglot
 
@@ -38,8 +43,12 @@ def note_statement(room: str, sql: str, dialect: str) -> None:
         tokens = [(token.token_type.name, token.text) for token in sqlglot.tokenize(sql, read=dialect)]
     except (sqlglot.errors.SqlglotError, ValueError):  # of no dialect that it knows
         tokens = []
-    shown = ("?" if kind.endswith(("STRING", "NUMBER")) else text for kind, text in tokens)
-    note(room, logging.DEBUG, "statement", sql=" ".join(shown))
+    shown = " ".join("?" if kind.endswith(("STRING", "NUMBER")) else text for kind, text in tokens)
+    note(room, logging.DEBUG, "statement", sql=shown)
+    text = sql if config.current().trace_contents else shown
+    system = {"postgres": "postgresql"}.get(dialect, dialect)
+    with traces.span(shown.partition(" ")[0] or system, {"db.system.name": system, "db.query.text": text}, "CLIENT"):
+        yield
 
 
 @contextmanager
@@ -49,7 +58,9 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
     began = time.monotonic()
     note(room, logging.INFO, f"{what} started", **fields)
     try:
-        yield told
+        with traces.span(what, told):
+            told.update(fields)
+            yield told
     except BaseException as error:
         seconds = time.monotonic() - began
         note(

@@ -107,6 +107,7 @@ BAD = {
     "timeout": [0, "10", float("inf")],
     "max_failed": [-1, 1.5, True, "5 %"],
     "lm_for": ["openai/x", {"sin": "openai/x"}, {"syn": ""}, {"syn": 3}, {3: "openai/x"}],
+    "trace_contents": [None, "yes"],
     "progress": ["yes"],
 }
 
@@ -171,7 +172,7 @@ def test_no_corpus_says_the_ways_out():
 
 def test_the_keywords_of_a_call_are_settings():
     assert set(config.ModelSettings.__annotations__) < set(config.CallSettings.__annotations__) < {*config.NAMES}
-    assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus", "timeout"}
+    assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus", "timeout", "trace_contents"}
     assert set(config.AnySettings.__annotations__) == {*config.NAMES}
 
 
@@ -190,6 +191,7 @@ OUTSIDE = {
     "max_failed": ("0.05", 0.05),
     "timeout": ("2.5", 2.5),
     "lm_for": ('{syn = "openai/Strong"}', {"syn": "openai/Strong"}),
+    "trace_contents": ("True", True),
     "progress": ("False", False),
 }
 

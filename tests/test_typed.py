@@ -36,6 +36,16 @@ cost: Quote = tf.sem_filter(frame, "{city} is on a coast", quote=True)
 parts: Iterator[pd.DataFrame] = tf.sem_map(tf.read_batches("cities.parquet"), "The country of {city}")
 path: Path = tf.sem_filter([frame], "{city} is on a coast", to="coast")
 near: pd.DataFrame = tf.sem_search(frame, "city", "a harbour", K=3, embedder="a model")
+
+
+class Guest:  # as a frame of Polars or Arrow
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+guest: Guest = tf.sem_filter(Guest(), "{city} is on a coast", return_all=True)
+tf.sem_join(Guest(), guest, "{city:left} is near {city:right}").no_such_name  # wrong
+tf.tag(guest).summary
+tf.open_corpus({"cities": guest, "others": frame})
 tf.sem_filtr(frame, "{city} is on a coast")  # wrong
 tf.sem_filter(frame, "{city} is on a coast", return_al=True)  # wrong
 tf.sem_filter(frame, "{city} is on a coast", budgt=0.5)  # wrong
@@ -130,7 +140,7 @@ Batch([Prompt.of("How good?")], acept=int)  # wrong
 )
 """The page Extend, and what else may be written, or may not."""
 
-SCRIPTS = {"operators": (OPERATORS, 13), "doors": (DOORS, 13), "extend": (EXTEND, 7)}
+SCRIPTS = {"operators": (OPERATORS, 14), "doors": (DOORS, 13), "extend": (EXTEND, 7)}
 """A script, and how many of its lines are wrong."""
 
 

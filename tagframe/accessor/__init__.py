@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import results
+from tagframe import guests, results
 from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
 from tagframe.doors import register_door, with_doors
 from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tagframe.accessor.frame_doors import retrieve_tables
+    from tagframe.guests import Guest
     from tagframe.merging import MergeReport
     from tagframe.operators import CascadeReport, ClaimReport
 
@@ -102,8 +103,9 @@ class TagAccessor(OperatorMethods):
         return QuoteAccessor(self._frame)
 
 
-def tag(frame: pd.DataFrame) -> TagAccessor:
-    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``.
+def tag(frame: pd.DataFrame | Guest) -> TagAccessor:
+    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``; and
+    for frames of Polars, Arrow and DuckDB, which have no ``.tag``: ``tf.tag(result).summary``.
 
     Args:
         frame: a frame, which is not changed.
@@ -114,6 +116,8 @@ def tag(frame: pd.DataFrame) -> TagAccessor:
     Raises:
         InvalidArgument: it is no frame.
     """
+    if guests.is_guest(frame):
+        frame = guests.hosted(frame)
     if not isinstance(frame, pd.DataFrame):
         raise InvalidArgument(f"tag takes a pandas DataFrame; got {type(frame).__name__}")
     return TagAccessor(frame)

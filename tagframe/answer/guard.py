@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tagframe import logs
 from tagframe.answer.table_names import named_tables, tables_and_entries, unknown_tables, with_known_names
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
@@ -23,7 +24,6 @@ from tagframe.engines.parsing import trees_of
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
-from tagframe.logs import note_statement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,8 +204,8 @@ class Reader:
                 if id not in self._copies:
                     self._copies[id] = self._copy(id, profile)
                 others[name] = self._copies[id]
-        note_statement("answer", checked, engine.dialect.name)
-        return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
+        with logs.statement("answer", checked, engine.dialect.name):
+            return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
         engine = self.corpus.engine(id)

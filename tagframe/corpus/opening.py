@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import pandas as pd
 
@@ -44,14 +44,16 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
+from tagframe.guests import Guest, welcomed
 from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
 
 
+@welcomed
 @runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
-    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
+    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | Guest] | None = None,
     *,
     schema: Schema | None = None,
     schemas: Sequence[str] | None = None,
@@ -77,7 +79,7 @@ def open_corpus(
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read
             through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
-            ``"database.table"``.
+            ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.guests`).
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.
@@ -146,7 +148,7 @@ def open_corpus(
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
-        return open_frames(source, engine=engine)
+        return open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
             f"open a corpus from a path, or from frames by name as in {{'loan': frame}}; got a {type(source).__name__}"

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +67,9 @@ def _cell(value: Any) -> Any:
     """A number, text or bytes of Python's own."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Decimal):  # SQLite would compare its text as a text; one with a point divides as a real number
+        is_whole = value.is_finite() and value.as_tuple().exponent == 0
+        return int(value) if is_whole and abs(value) < 2**63 else float(value)
     plain = next((kind for kind in _PLAIN if isinstance(value, kind)), None)
     if plain is not None:
         return value if type(value) is plain else plain(value)

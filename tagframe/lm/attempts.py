@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
+from tagframe import traces
 from tagframe.errors import (
     BudgetExceeded,
     ConnectionFailed,
@@ -61,6 +62,7 @@ class Route:
         store: where accepted answers are kept, or None.
         source: the id of this endpoint and model in that store.
         window: the tokens that the model reads and writes in one request; None where that is not known.
+        is_told: whether prompts and answers are in traces.
     """
 
     lm: LM
@@ -72,6 +74,7 @@ class Route:
     store: ResponseStore | None
     source: int
     window: int | None
+    is_told: bool
 
 
 @dataclass(slots=True)
@@ -338,10 +341,12 @@ class Attempts:
                 await route.rates.take(expected, self._sleep)
             sending = await route.state.enter(route.lm.retry.patience, self._sleep, expected)
             told: Reply | LMRequestFailed | None = None
+            cost, tokens_out, is_sent = None, 0, False
             try:
                 if self._stopped is not None:
                     raise _not_sent(self._stopped)
                 meter.sent += 1
+                is_sent = True
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 try:
                     async with OwnTime(route.lm.timeout, route.state.answers, sending):
@@ -374,12 +379,37 @@ class Attempts:
                 route.state.leave(sending, told, route.lm, expected)
                 seconds = time.monotonic() - sending.at
                 meter.seconds += seconds
-                said = told.status if isinstance(told, LMRequestFailed) else 200 if told else None
-                failed_by = type(told).__name__ if isinstance(told, LMRequestFailed) else None
-                note("lm", DEBUG, "request", model=route.lm.model, status=said, error=failed_by, seconds=seconds)
+                if is_sent:
+                    self._tell(prompt, told, cost, tokens_out, seconds)
         finally:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING, window)
+
+    def _tell(
+        self,
+        prompt: Prompt,
+        told: Reply | LMRequestFailed | None,
+        cost: Cost | None,
+        tokens_out: int,
+        seconds: float,
+    ) -> None:
+        """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
+        route, reply = self._route, told if isinstance(told, Reply) else None
+        status = 200 if reply else getattr(told, "status", None)
+        error = None if reply else "CancelledError" if told is None else type(told).__name__
+        note("lm", DEBUG, "request", model=route.lm.model, status=status, error=error, seconds=seconds)
+        if traces.are_wanted():
+            traces.request(
+                route.lm.model,
+                route.lm.operation,
+                seconds=seconds,
+                status=status,
+                error=error,
+                tokens=None if cost is None else (int(cost.tokens) - tokens_out, tokens_out),
+                dollars=None if cost is None or route.price is None else cost.dollars,
+                messages=prompt.to_dicts() if route.is_told else None,
+                answer=reply.text if reply and route.lm.operation == "chat" else None,
+            )
 
     def _is_hopeless(self, error: LMRequestFailed) -> bool:
         """Whether every request would fail in this way; a silent server is given as long as one that is away."""

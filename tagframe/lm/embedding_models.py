@@ -249,6 +249,8 @@ class EmbeddingModel:
 class _AskedForVectors(LM):
     """An LM whose prompts are batches of texts, and whose answers are their vectors in Base64."""
 
+    operation = "embeddings"
+
     @property
     def transport(self) -> Transport:
         """The connection, wrapped for texts."""

@@ -69,6 +69,9 @@ class LM:
     LM('openai/gpt-4o-mini', extra_body={'seed': 7})
     """
 
+    operation = "chat"
+    """What a request asks for, in the words of OpenTelemetry's conventions."""
+
     def __init__(
         self,
         model: str,
@@ -280,6 +283,7 @@ class LM:
             store=store,
             source=source,
             window=self.context_window,
+            is_told=settings.trace_contents,
         )
 
 

@@ -19,6 +19,7 @@ from tagframe import results
 from tagframe.corpus import Corpus
 from tagframe.corpus.references import FORM, NamedTable
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
+from tagframe.guests import welcomed
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
@@ -37,6 +38,7 @@ _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
+@welcomed
 def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
@@ -68,6 +70,7 @@ def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, *
     return found
 
 
+@welcomed
 def join_plan(
     *frames: Frames,
     on: On | None = None,
@@ -152,6 +155,7 @@ def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[K
     return found
 
 
+@welcomed
 def merge(
     *frames: Frames,
     on: On | None = None,

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 from sqlglot import exp
 
+from tagframe import logs
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
@@ -26,7 +27,6 @@ from tagframe.joins.aggregates import FIRST
 from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.keys.composite import MOST_ROWS
-from tagframe.logs import note_statement
 from tagframe.merging import advice
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
@@ -140,8 +140,8 @@ class _EngineMerge:
 
     def _number(self, query: exp.Expr, values: dict[str, Any] | None = None) -> dict[str, Any]:
         sql = query.sql(dialect=self.pushdown.dialect)
-        note_statement("merging", sql, self.pushdown.dialect)
-        return self.pushdown.numbers(sql, values)
+        with logs.statement("merging", sql, self.pushdown.dialect):
+            return self.pushdown.numbers(sql, values)
 
     # --- what may run -------------------------------------------------------------------------------------------------
 
@@ -356,8 +356,8 @@ class _EngineMerge:
         columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
         is_sought = bool(asked.where) and not asked.are_small
-        note_statement("merging", sql, self.pushdown.dialect)
-        return self.pushdown.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
+        with logs.statement("merging", sql, self.pushdown.dialect):
+            return self.pushdown.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
         """The table and column of the engine that give a column its type."""

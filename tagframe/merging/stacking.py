@@ -15,10 +15,12 @@ import pandas as pd
 from tagframe.corpus.opening import FRAMES_DATABASE
 from tagframe.engines.dtypes import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.guests import welcomed
 from tagframe.joins.stacks import ORIGIN
 from tagframe.merging.given_frames import Frames, GivenFrames
 
 
+@welcomed
 def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | None = ORIGIN) -> pd.DataFrame:
     """Stack frames that have the same columns on top of each other.
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tagframe.config import CallSettings
 from tagframe.config import SearchSettings
+from tagframe.guests import Guest
+from tagframe.guests import GuestT
 from tagframe.lm import Quote
 from tagframe.operators.batches import AsyncBatches
 from tagframe.operators.batches import AsyncFrames
@@ -86,6 +88,12 @@ def sem_agg(
 ) -> Quote: ...
 @overload
 def sem_agg(
+    frame: GuestT, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
+    response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
+@overload
+def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
     response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
     to: None = None, **settings: Unpack[CallSettings]
@@ -158,6 +166,12 @@ async def asem_agg(
 ) -> Quote: ...
 @overload
 async def asem_agg(
+    frame: GuestT, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
+    response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
+@overload
+async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
     suffix: str = '_output', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
@@ -213,6 +227,12 @@ def sem_dedup(
     rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[SearchSettings]
 ) -> Quote: ...
+@overload
+def sem_dedup(
+    frame: GuestT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+) -> GuestT: ...
 @overload
 def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
@@ -272,6 +292,12 @@ async def asem_dedup(
     rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[SearchSettings]
 ) -> Quote: ...
+@overload
+async def asem_dedup(
+    frame: GuestT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+) -> GuestT: ...
 @overload
 async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
@@ -336,6 +362,13 @@ def sem_map(
     rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+def sem_map(
+    frame: GuestT, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 def sem_map(
     frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
@@ -407,6 +440,13 @@ async def asem_map(
 ) -> Quote: ...
 @overload
 async def asem_map(
+    frame: GuestT, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
+@overload
+async def asem_map(
     frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: None = None,
@@ -456,6 +496,12 @@ def sem_score(
     rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+def sem_score(
+    frame: GuestT, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 def sem_score(
     frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
@@ -508,6 +554,12 @@ async def asem_score(
     rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+async def asem_score(
+    frame: GuestT, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 async def asem_score(
     frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
@@ -569,6 +621,13 @@ def sem_extract(
     return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
     on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+def sem_extract(
+    frame: GuestT, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
@@ -634,6 +693,13 @@ async def asem_extract(
     return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
     on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+async def asem_extract(
+    frame: GuestT, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
@@ -717,6 +783,13 @@ def sem_filter(
     cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
     on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+def sem_filter(
+    frame: GuestT, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None,
+    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 def sem_filter(
     frame: Frames, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
@@ -805,6 +878,13 @@ async def asem_filter(
 ) -> Quote: ...
 @overload
 async def asem_filter(
+    frame: GuestT, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None,
+    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
+@overload
+async def asem_filter(
     frame: AsyncFrames, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
     return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
     cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
@@ -882,6 +962,13 @@ def sem_join(
     examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+def sem_join(
+    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
+    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
@@ -966,6 +1053,13 @@ async def asem_join(
 ) -> Quote: ...
 @overload
 async def asem_join(
+    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
+    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> GuestT: ...
+@overload
+async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
     examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
@@ -1027,6 +1121,12 @@ def sem_topk(
     debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[CallSettings]
 ) -> Quote: ...
+@overload
+def sem_topk(
+    frame: GuestT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
+) -> GuestT: ...
 @overload
 def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
@@ -1092,6 +1192,12 @@ async def asem_topk(
 ) -> Quote: ...
 @overload
 async def asem_topk(
+    frame: GuestT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
+) -> GuestT: ...
+@overload
+async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
     debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: None = None,
     **settings: Unpack[CallSettings]
@@ -1144,6 +1250,12 @@ def sem_search(
     return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[True],
     **settings: Unpack[SearchSettings]
 ) -> Quote: ...
+@overload
+def sem_search(
+    frame: GuestT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
+    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[SearchSettings]
+) -> GuestT: ...
 @overload
 def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
@@ -1203,6 +1315,12 @@ async def asem_search(
 ) -> Quote: ...
 @overload
 async def asem_search(
+    frame: GuestT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
+    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[SearchSettings]
+) -> GuestT: ...
+@overload
+async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
     return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: None = None,
     **settings: Unpack[SearchSettings]
@@ -1253,6 +1371,12 @@ def sem_sim_join(
     lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, quote: Literal[True],
     **settings: Unpack[SearchSettings]
 ) -> Quote: ...
+@overload
+def sem_sim_join(
+    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
+    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
+    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+) -> GuestT: ...
 @overload
 def sem_sim_join(
     frame: Frames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *, lsuffix: str = '',
@@ -1308,6 +1432,12 @@ async def asem_sim_join(
     lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, quote: Literal[True],
     **settings: Unpack[SearchSettings]
 ) -> Quote: ...
+@overload
+async def asem_sim_join(
+    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
+    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
+    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+) -> GuestT: ...
 @overload
 async def asem_sim_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
@@ -30,14 +30,14 @@ def group_rows(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]
     for key in keys:
         if key not in frame.columns:
             raise ColumnNotFound(f"no column {key!r} in {did_you_mean(str(key), frame.columns)}")
-    numbers: Iterable[int]
     try:
-        numbers = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
-    except TypeError:  # lists and dicts cannot be hashed, so their text is used
+        numbers = [*map(int, frame.groupby(list(keys), sort=False, dropna=False).ngroup())]
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
+        # Lists, dicts and some types of Arrow cannot be hashed, so their text is used.
         known: dict[str | None, int] = {}
         lines = encode_rows(frame[list(keys)], range(len(keys)), blanks=True)
         numbers = [known.setdefault(line, len(known)) for line in lines]
     groups: dict[int, list[int]] = {}
     for row, number in enumerate(numbers):
-        groups.setdefault(int(number), []).append(row)
+        groups.setdefault(number, []).append(row)
     return list(groups.values())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import config
+from tagframe import config, guests, logs
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
 from tagframe.operators.batches import aover_batches, are_batches, over_batches
@@ -73,13 +73,24 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
     def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if are_batches(frame):
             return over_batches(operator, call, frame, args, kwargs)
+        if guests.are_among(frame, *args, *kwargs.values()):
+            visit = guests.Visit((frame, *args), kwargs)
+            with visit.told():
+                return visit.back(call(*visit.arguments, **visit.keywords))
         given = _Call(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
-                return _quoted(given.step(None)) if given.quotes else without_model(given.step(None))
+                return _quoted(given.step(None)) if given.quotes else _without_model(operator, given.step(None))
             return (operator.quote if given.quotes else operator.run)(given.lm(), *given.arguments, **given.options)
 
     return _dressed(call, operator, operator.name, "tagframe", _function_signature(operator))
+
+
+def _without_model(operator: Operator[...], step: Step[pd.DataFrame]) -> pd.DataFrame:
+    with logs.run("operators", operator.name) as told:
+        found = without_model(step)
+        told["rows"] = len(found)
+        return found
 
 
 def _quoted(step: Step[pd.DataFrame]) -> Quote:
@@ -97,6 +108,10 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if are_batches(frame):
             return await aover_batches(operator, call, frame, args, kwargs)
+        if guests.are_among(frame, *args, *kwargs.values()):
+            visit = await asyncio.to_thread(guests.Visit, (frame, *args), kwargs)
+            with visit.told():
+                return await asyncio.to_thread(visit.back, await call(*visit.arguments, **visit.keywords))
         given = _Call(operator, frame, args, kwargs)
         if given.quotes or not given.asks:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)

@@ -10,6 +10,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.config import CallSettings
 from tagframe.errors import FailedRowsWarning, InvalidArgument, RowsFailed, warn
+from tagframe.guests import welcomed
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
@@ -236,6 +237,7 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
     return outcomes
 
 
+@welcomed
 def plan_sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
 ) -> ClaimPlan | NoLabels:

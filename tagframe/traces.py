@@ -1,0 +1,170 @@
+"""OpenTelemetry: a span for each run, statement and request, and metrics of requests.
+
+They are made where the program has set OpenTelemetry up, as its SDK or ``opentelemetry-instrument`` does. Otherwise
+nothing is imported. No span has a prompt, an answer, a cell, a literal of a statement or the text of an error, unless
+the setting ``trace_contents`` is on. Attributes have the names of OpenTelemetry's semantic conventions for generative
+AI and databases. The conventions have none for cost: it is ``gen_ai.usage.cost``, in dollars. What a run counts is in
+attributes ``tagframe.…``, so that tools that add up ``gen_ai.usage.…`` count each token once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from tagframe.version import __version__
+
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+"""The conventions' names of providers that litellm calls otherwise."""
+
+
+def _provider(kind: str) -> Any | None:
+    """What the program has set up for spans (``trace``) or ``metrics``; None if nothing."""
+    module = sys.modules.get(f"opentelemetry.{kind}")
+    name = "get_tracer_provider" if kind == "trace" else "get_meter_provider"
+    found = getattr(module, name, lambda: None)()
+    return None if "Proxy" in type(found).__name__ else found  # a proxy waits for one to be set
+
+
+@functools.lru_cache(1)
+def _tracer_of(provider: Any) -> Any:
+    return provider.get_tracer("tagframe", __version__)
+
+
+@functools.lru_cache(1)
+def _instruments(provider: Any) -> tuple[Any, Any]:
+    """The histograms of seconds and of tokens, with the buckets that the conventions advise."""
+    meter = provider.get_meter("tagframe", __version__)
+    seconds, tokens = [0.01 * 2**power for power in range(14)], [4**power for power in range(14)]
+    return (
+        meter.create_histogram("gen_ai.client.operation.duration", "s", explicit_bucket_boundaries_advisory=seconds),
+        meter.create_histogram("gen_ai.client.token.usage", "{token}", explicit_bucket_boundaries_advisory=tokens),
+    )
+
+
+def are_wanted() -> bool:
+    """Whether the program has set OpenTelemetry up."""
+    return "opentelemetry" in sys.modules and (_provider("trace") or _provider("metrics")) is not None
+
+
+def span(name: str, told: Mapping[str, Any], kind: str = "INTERNAL") -> AbstractContextManager[Any]:
+    """A span around a block.
+
+    Args:
+        name: of the span.
+        told: its attributes, read when the block ends; names without a dot are tagframe's own.
+        kind: of the span, by its name in OpenTelemetry.
+    """
+    provider = _provider("trace")
+    return nullcontext() if provider is None else _span(_tracer_of(provider), name, told, kind)
+
+
+@contextmanager
+def _span(tracer: Any, name: str, told: Mapping[str, Any], kind: str) -> Iterator[None]:
+    trace = sys.modules["opentelemetry.trace"]
+    silent = {"record_exception": False, "set_status_on_exception": False}  # the text of an error may quote cells
+    with tracer.start_as_current_span(name, kind=trace.SpanKind[kind], **silent) as made:
+        try:
+            yield
+        except BaseException as error:
+            _fail(made, type(error).__name__)
+            raise
+        finally:
+            own = {key if "." in key else f"tagframe.{key}": value for key, value in told.items()}
+            made.set_attributes({key: value for key, value in own.items() if value is not None})
+
+
+def _fail(made: Any, error: str) -> None:
+    made.set_attribute("error.type", error)
+    made.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)
+
+
+@functools.lru_cache(64)
+def _asked(model: str, operation: str) -> dict[str, Any]:
+    """The attributes of all requests to a model, by litellm's name."""
+    prefix, slash, rest = model.partition("/")
+    provider = prefix if slash else "openai"
+    return {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": rest or model,
+    }
+
+
+def request(
+    model: str,
+    operation: str,
+    *,
+    seconds: float,
+    status: int | None,
+    error: str | None,
+    tokens: tuple[int, int] | None,
+    dollars: float | None,
+    messages: Sequence[Mapping[str, Any]] | None,
+    answer: str | None,
+) -> None:
+    """Make the span of a request that has ended, and count it. A span takes a tenth of the work of its request, and
+    has few attributes for this reason.
+
+    Args:
+        model: litellm's name.
+        operation: "chat" or "embeddings".
+        seconds: that it took.
+        status: of HTTP, in which a failed one ended.
+        error: the class of the error in which it ended.
+        tokens: read and written, if it has ended well.
+        dollars: its cost, if known.
+        messages, answer: None unless contents are told.
+    """
+    told = _asked(model, operation)
+    if (provider := _provider("metrics")) is not None:
+        lasted, used = _instruments(provider)
+        lasted.record(seconds, {**told, "error.type": error} if error else told)
+        for kind, count in zip(("input", "output"), tokens or (), strict=False):
+            used.record(count, {**told, "gen_ai.token.type": kind})
+    if (provider := _provider("trace")) is None:
+        return
+    name, told = f"{operation} {told['gen_ai.request.model']}", {**told}
+    if tokens is not None:
+        told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"] = tokens
+    if dollars is not None:
+        told["gen_ai.usage.cost"] = dollars
+    if error is not None and status is not None:
+        told["http.response.status_code"] = status
+    if messages is not None:
+        told["gen_ai.input.messages"] = _messages([(message["role"], message["content"]) for message in messages])
+        if answer is not None:
+            told["gen_ai.output.messages"] = _messages([("assistant", answer)])
+    kind, ended = sys.modules["opentelemetry.trace"].SpanKind.CLIENT, time.time_ns()
+    made = _tracer_of(provider).start_span(name, kind=kind, attributes=told, start_time=ended - int(seconds * 1e9))
+    if error is not None:
+        _fail(made, error)
+    made.end(ended)
+
+
+def _messages(said: Sequence[tuple[str, Any]]) -> str:
+    """Messages in the conventions' form."""
+    return json.dumps(
+        [
+            {
+                "role": role,
+                "parts": [{"type": "text", "content": content}] if isinstance(content, str) else list(content),
+            }
+            for role, content in said
+        ],
+        ensure_ascii=False,
+        default=str,
+    )
