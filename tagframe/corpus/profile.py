@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,8 @@ class TableProfile:
     estimated: bool = False
     place: str = ""
     checked_keys: tuple[ForeignKey, ...] = ()
+    _stored: ClassVar[StoredColumns | None] = None
+    """The columns as stored in a catalogue; None for a profile in memory."""
 
     def __hash__(self) -> int:
         # From the parts that usually differ: corpora of thousands of tables are looked up by their profiles.
@@ -171,7 +173,7 @@ class TableProfile:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableProfile):
             return NotImplemented
-        mine, others = self.stored, other.stored
+        mine, others = self._stored, other._stored
         if mine is None or others is None:
             return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
         # The columns' stored text is enough; reading the columns themselves takes seconds for a lake.
@@ -179,7 +181,7 @@ class TableProfile:
         return mine.text == others.text and all(getattr(self, name) == getattr(other, name) for name in told)
 
     @classmethod
-    def of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:
+    def _of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:
         """A profile whose columns are read at first use.
 
         Args:
@@ -191,22 +193,15 @@ class TableProfile:
         profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), _stored=columns, _shape=shape)
         return profile
 
-    def of_columns(self, columns: StoredColumns) -> TableProfile:
+    def _of_columns(self, columns: StoredColumns) -> TableProfile:
         """The table of a catalogue, with these columns."""
         return self._with(_stored=columns)
 
     def __getattr__(self, name: str) -> Any:
         # Only missing attributes come here: the columns of a stored profile.
-        stored = self.__dict__.get("_stored")
-        if name == "columns" and stored is not None:
-            return stored.columns()
+        if name == "columns" and self._stored is not None:
+            return self._stored.columns()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def stored(self) -> StoredColumns | None:
-        """The columns as stored in a catalogue; None for a profile in memory."""
-        found: StoredColumns | None = self.__dict__.get("_stored")
-        return found
 
     @property
     def shape(self) -> str:
@@ -218,7 +213,7 @@ class TableProfile:
             self.__dict__["_shape"] = known
         return known
 
-    def of_database(self, database: str) -> TableProfile:
+    def _of_database(self, database: str) -> TableProfile:
         """The table, in a database of another name."""
         return self if database == self.database else self._with(database=database, id=f"{database}.{self.name}")
 

@@ -88,7 +88,7 @@ def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]
     """The tables with their sketches in memory, to compare each with all others; only the first ones of very many."""
     found, held = [], 0
     for table in tables:
-        if table.stored is not None and held < HASHES.most:
+        if table._stored is not None and held < HASHES.most:
             sketches = [column.sketch for column in table.columns]
             read = [one and Sketch(one.hashes, one.complete, one.sampled) for one in sketches]
             held += sum(len(one.hashes) for one in read if one is not None)
@@ -229,7 +229,7 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         text: its columns.
         read: for the sketches.
     """
-    return TableProfile.of_stored(
+    return TableProfile._of_stored(
         StoredColumns(f"{row['database']}.{row['name']}", checked_text(text), checked_text(row["digest"]), read),
         id=f"{row['database']}.{row['name']}",
         database=checked_text(row["database"]),
@@ -261,8 +261,8 @@ def _references(text: str) -> tuple[ForeignKey, ...]:
 
 def columns_text(profile: TableProfile) -> str:
     """The columns of a profile as a catalogue's text; it differs if anything of them differs, including values."""
-    if profile.stored is not None:
-        return str(profile.stored.text)
+    if profile._stored is not None:
+        return str(profile._stored.text)
     columns = [
         [
             column.name,
@@ -309,8 +309,8 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         profile: of the table.
         text: its :func:`columns_text`, if known.
     """
-    if profile.stored is not None:
-        return str(profile.stored.digest)
+    if profile._stored is not None:
+        return str(profile._stored.digest)
     told = [
         [*map(str, vars(key).values())]
         for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)

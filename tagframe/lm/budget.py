@@ -74,10 +74,10 @@ class Budget(Shown):
             if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
                 raise InvalidArgument(f"a budget's {name} must be a number, 0 or more; got {limit!r}")
         self._spent = NOTHING
-        self.forget_requests()
+        self._forget_requests()
         _budgets.add(self)
 
-    def forget_requests(self) -> None:
+    def _forget_requests(self) -> None:
         """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
@@ -109,7 +109,7 @@ class Budget(Shown):
         return {name: max(0.0, limit - getattr(self._spent, name)) for name, limit in self._limits.items()}
 
     @property
-    def bounds_answers(self) -> bool:
+    def _bounds_answers(self) -> bool:
         """Whether the length of an answer matters: tokens or dollars are limited."""
         return self._limits.keys() != {"calls"}
 
@@ -131,7 +131,7 @@ class Budget(Shown):
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
+    async def _reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
         """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
@@ -175,7 +175,7 @@ class Budget(Shown):
             for name, limit in self._limits.items()
         )
 
-    def settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
+    def _settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
         """Replace the reservation of a call that has ended by its cost."""
         with self._lock:
             if window is not None:
@@ -202,7 +202,7 @@ def _after_fork() -> None:
     global _opening
     _opening = threading.Lock()
     for budget in list(_budgets):
-        budget.forget_requests()
+        budget._forget_requests()
 
 
 if hasattr(os, "register_at_fork"):
