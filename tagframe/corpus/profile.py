@@ -163,7 +163,7 @@ class TableProfile:
     estimated: bool = False
     place: str = ""
     checked_keys: tuple[ForeignKey, ...] = ()
-    _stored: ClassVar[StoredColumns | None] = None
+    stored: ClassVar[StoredColumns | None] = None
     """The columns as stored in a catalogue; None for a profile in memory."""
 
     def __hash__(self) -> int:
@@ -173,7 +173,7 @@ class TableProfile:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableProfile):
             return NotImplemented
-        mine, others = self._stored, other._stored
+        mine, others = self.stored, other.stored
         if mine is None or others is None:
             return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
         # The columns' stored text is enough; reading the columns themselves takes seconds for a lake.
@@ -190,17 +190,17 @@ class TableProfile:
             **fields: all others.
         """
         profile = cls.__new__(cls)
-        profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), _stored=columns, _shape=shape)
+        profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), stored=columns, _shape=shape)
         return profile
 
     def _of_columns(self, columns: StoredColumns) -> TableProfile:
         """The table of a catalogue, with these columns."""
-        return self._with(_stored=columns)
+        return self._with(stored=columns)
 
     def __getattr__(self, name: str) -> Any:
         # Only missing attributes come here: the columns of a stored profile.
-        if name == "columns" and self._stored is not None:
-            return self._stored.columns()
+        if name == "columns" and self.stored is not None:
+            return self.stored.columns()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

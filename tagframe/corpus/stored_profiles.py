@@ -88,7 +88,7 @@ def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]
     """The tables with their sketches in memory, to compare each with all others; only the first ones of very many."""
     found, held = [], 0
     for table in tables:
-        if table._stored is not None and held < HASHES.most:
+        if table.stored is not None and held < HASHES.most:
             sketches = [column.sketch for column in table.columns]
             read = [one and Sketch(one.hashes, one.complete, one.sampled) for one in sketches]
             held += sum(len(one.hashes) for one in read if one is not None)
@@ -261,8 +261,8 @@ def _references(text: str) -> tuple[ForeignKey, ...]:
 
 def columns_text(profile: TableProfile) -> str:
     """The columns of a profile as a catalogue's text; it differs if anything of them differs, including values."""
-    if profile._stored is not None:
-        return str(profile._stored.text)
+    if profile.stored is not None:
+        return str(profile.stored.text)
     columns = [
         [
             column.name,
@@ -309,8 +309,8 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         profile: of the table.
         text: its :func:`columns_text`, if known.
     """
-    if profile._stored is not None:
-        return str(profile._stored.digest)
+    if profile.stored is not None:
+        return str(profile.stored.digest)
     told = [
         [*map(str, vars(key).values())]
         for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)

@@ -362,9 +362,9 @@ class Knowledge:
 
 def _without(profile: TableProfile, withheld: Mapping[str, set[str]]) -> TableProfile:
     names = {column.name for column in profile.columns if _is_among(column.name, profile, withheld)}
-    if profile._stored is not None:
+    if profile.stored is not None:
         # The sketches of its other columns are read through the text of all columns.
-        return profile._of_columns(profile._stored.without(sorted(names)))
+        return profile._of_columns(profile.stored.without(sorted(names)))
     columns = tuple(_redacted(column) if column.name in names else column for column in profile.columns)
     return replace(profile, columns=columns)
 
