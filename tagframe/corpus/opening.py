@@ -374,7 +374,7 @@ def _named(
     databases = _databases(files, sources)
     for key, source in sources.items():
         for table, profile in source.tables.items():
-            yield key, table, profile._of_database(databases.get(key, profile.database))
+            yield key, table, profile.of_database(databases.get(key, profile.database))
 
 
 def _say_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:

@@ -181,7 +181,7 @@ class TableProfile:
         return mine.text == others.text and all(getattr(self, name) == getattr(other, name) for name in told)
 
     @classmethod
-    def _of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:
+    def of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:
         """A profile whose columns are read at first use.
 
         Args:
@@ -193,7 +193,7 @@ class TableProfile:
         profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), stored=columns, _shape=shape)
         return profile
 
-    def _of_columns(self, columns: StoredColumns) -> TableProfile:
+    def of_columns(self, columns: StoredColumns) -> TableProfile:
         """The table of a catalogue, with these columns."""
         return self._with(stored=columns)
 
@@ -213,7 +213,7 @@ class TableProfile:
             self.__dict__["_shape"] = known
         return known
 
-    def _of_database(self, database: str) -> TableProfile:
+    def of_database(self, database: str) -> TableProfile:
         """The table, in a database of another name."""
         return self if database == self.database else self._with(database=database, id=f"{database}.{self.name}")
 

@@ -229,7 +229,7 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         text: its columns.
         read: for the sketches.
     """
-    return TableProfile._of_stored(
+    return TableProfile.of_stored(
         StoredColumns(f"{row['database']}.{row['name']}", checked_text(text), checked_text(row["digest"]), read),
         id=f"{row['database']}.{row['name']}",
         database=checked_text(row["database"]),

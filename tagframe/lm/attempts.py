@@ -249,7 +249,7 @@ class Attempts:
         if any(own.extra.get(name) is not None for name in LENGTHS):
             return own  # the user's word
         if own.max_tokens is None:
-            bounded = self._route.budget is not None and self._route.budget._bounds_answers
+            bounded = self._route.budget is not None and self._route.budget.bounds_answers
             return replace(own, max_tokens=ROOM_UNDER_A_BUDGET) if bounded else own
         room = self._route.state.reasoning
         return replace(own, max_tokens=own.max_tokens + room) if room else own
@@ -379,7 +379,7 @@ class Attempts:
                 note("lm", DEBUG, "request", model=route.lm.model, status=said, error=failed_by, seconds=seconds)
         finally:
             if route.budget is not None and reserved is not None:
-                route.budget._settle(reserved, spent or NOTHING, window)
+                route.budget.settle(reserved, spent or NOTHING, window)
 
     def _is_hopeless(self, error: LMRequestFailed) -> bool:
         """Whether every request would fail in this way; a silent server is given as long as one that is away."""
@@ -403,14 +403,14 @@ class Attempts:
             return budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
 
         try:
-            return await budget._reserve(most, window)
+            return await budget.reserve(most, window)
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
 
     def _window(self, prompt: Prompt, budget: Budget) -> Window | None:
         """The limit on requests in flight; None if the length of answers costs nothing."""
-        if not budget._bounds_answers:
+        if not budget.bounds_answers:
             return None
         tokens_in = most_tokens(prompt)
         dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER)

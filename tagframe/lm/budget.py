@@ -109,7 +109,7 @@ class Budget(Shown):
         return {name: max(0.0, limit - getattr(self._spent, name)) for name, limit in self._limits.items()}
 
     @property
-    def _bounds_answers(self) -> bool:
+    def bounds_answers(self) -> bool:
         """Whether the length of an answer matters: tokens or dollars are limited."""
         return self._limits.keys() != {"calls"}
 
@@ -131,7 +131,7 @@ class Budget(Shown):
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def _reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
+    async def reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
         """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
@@ -175,8 +175,8 @@ class Budget(Shown):
             for name, limit in self._limits.items()
         )
 
-    def _settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
-        """Replace the reservation of a call that has ended by its cost."""
+    def settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
+        """Replace the reservation of a call that has ended, or of one in the ``window`` of its server, by its cost."""
         with self._lock:
             if window is not None:
                 self._under_way[window.of] -= 1

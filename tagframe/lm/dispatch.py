@@ -383,7 +383,7 @@ class Run:
         for stored in {one.job.batch.stored for one in asked}:
             keys = [one.job.key for one in asked if one.job.batch.stored == stored]
             with contextlib.suppress(sqlite3.Error):  # as where it cannot be read: they are asked for
-                answers = store.lookup(keys, *lm._stored_as, stored)
+                answers = store.lookup(keys, *lm.stored_as, stored)
                 found |= {(stored, key): answer for key, answer in answers.items()}
         return found
 

@@ -146,7 +146,7 @@ class EmbeddingModel:
         distinct = list(dict.fromkeys(text for text in asked if text))
         lm = current().lm
         replayed = lm.removeprefix(REPLAY) if isinstance(lm, str) and lm.startswith(REPLAY) else None
-        store = self._lm._open_store() if replayed is None else open_replayed(replayed)
+        store = self._lm.open_store() if replayed is None else open_replayed(replayed)
         vectors = self._stored(distinct, store, anywhere=replayed is not None)
         missing = [text for text in distinct if text not in vectors]
         quotes = _quoted.get()

@@ -198,7 +198,7 @@ class LM:
     def structured_by(self) -> Way | None:
         """How the server takes the form of answers, as its answers have shown: "grammar", "json_schema", or "off" if it
         refuses or ignores it; None until a request with a form has told."""
-        return self._route(self._open_store()).state.structured
+        return self.route(self.open_store()).state.structured
 
     @property
     def replays(self) -> bool:
@@ -206,7 +206,7 @@ class LM:
         return self.model.startswith(REPLAY)
 
     @property
-    def _stored_as(self) -> tuple[str, str]:
+    def stored_as(self) -> tuple[str, str]:
         """The endpoint and the model under which answers are stored."""
         return (IMPORTED, "") if self.replays else (self.transport.endpoint, self.model)
 
@@ -222,7 +222,7 @@ class LM:
             self._transport = connect(self.model, api_base, api_key, name)
         return self._transport
 
-    def _open_store(self) -> ResponseStore | None:
+    def open_store(self) -> ResponseStore | None:
         """The store of a call; None if there is none, or, with a warning, if it cannot be used.
 
         Raises:
@@ -239,7 +239,7 @@ class LM:
             warn_of_store(f"no response store: {error}")
             return None
 
-    def _take_stored(self, jobs: Sequence[Job[Any]], store: ResponseStore) -> bool:
+    def take_stored(self, jobs: Sequence[Job[Any]], store: ResponseStore) -> bool:
         """Complete those jobs of one batch that have an acceptable answer in the store.
 
         If ``accept`` rejects a stored answer, the prompt is sent again. Gives False, with a warning, if the store
@@ -249,7 +249,7 @@ class LM:
             take(jobs, store)
             return True
         stored = None
-        endpoint, model = self._stored_as
+        endpoint, model = self.stored_as
         with warned(store, "read"):
             stored = store.lookup([job.key for job in jobs], endpoint, model, jobs[0].batch.stored)
         for job in jobs:
@@ -257,7 +257,7 @@ class LM:
                 job.take_stored(answer)
         return stored is not None
 
-    def _route(self, store: ResponseStore | None) -> Route:
+    def route(self, store: ResponseStore | None) -> Route:
         """Where the requests of a call go."""
         endpoint = self.transport.endpoint
         state = server_state(endpoint, self.model)

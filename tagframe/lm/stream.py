@@ -58,7 +58,7 @@ class Stream:
         self._description = description
         self._call = Call()
         self._settings = lm.settings()
-        self._store: ResponseStore | None = lm._open_store()
+        self._store: ResponseStore | None = lm.open_store()
         self._run: Run | None = None
         self._bar = Bar(description, is_wanted(self._settings.progress))
         self._sendings: list[_Sending] = []
@@ -95,7 +95,7 @@ class Stream:
         store = self._store
         if store is not None and store.writable and jobs:
             with warned(store, "written"):
-                source = store.source(*self._lm._stored_as, PACKED)
+                source = store.source(*self._lm.stored_as, PACKED)
                 if not store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs]):
                     store.flush()
         for job in jobs:
@@ -124,7 +124,7 @@ class Stream:
 
     def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store."""
-        if self._store is not None and jobs and not self._lm._take_stored(jobs, self._store):
+        if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
             self._store = None
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
@@ -142,7 +142,7 @@ class Stream:
         if self._run is None:
             asked = self._settings
             self._run = Run(
-                self._lm._route(self._store), asked.concurrency, self._opened, self._call.end, asked.max_failed
+                self._lm.route(self._store), asked.concurrency, self._opened, self._call.end, asked.max_failed
             )
         self._bar.grow(len(jobs))
         ended = threading.Event()

@@ -33,7 +33,7 @@ class Other:
     def __init__(self, path: Path, lm: LM) -> None:
         self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         self._store = ResponseStore(path)
-        self.source = self._store.source(*lm._stored_as, lm.model)
+        self.source = self._store.source(*lm.stored_as, lm.model)
 
     def claim(self, keys: list[bytes], owner: str = ELSEWHERE) -> None:
         row = (owner, 0, self.source, b"".join(keys))

@@ -114,7 +114,7 @@ def test_what_is_found_out_is_kept_in_the_store(server: Server, tmp_path: Path):
     server.answers = Weak({"json_schema"})  # type: ignore[assignment]
     lm = LM("openai/weak", api_base=server.url, retry=FAST, store=tmp_path / "answers.db", concurrency=1)
     tf.sem_filter(ROWS, CLAIM, lm=lm)
-    lm._open_store().flush()  # type: ignore[union-attr]
+    lm.open_store().flush()  # type: ignore[union-attr]
     pacing.forget()
     server.reset()
     tf.sem_filter(ROWS.assign(n=ROWS["n"] + 100), CLAIM, lm=lm)

@@ -364,7 +364,7 @@ def _without(profile: TableProfile, withheld: Mapping[str, set[str]]) -> TablePr
     names = {column.name for column in profile.columns if _is_among(column.name, profile, withheld)}
     if profile.stored is not None:
         # The sketches of its other columns are read through the text of all columns.
-        return profile._of_columns(profile.stored.without(sorted(names)))
+        return profile.of_columns(profile.stored.without(sorted(names)))
     columns = tuple(_redacted(column) if column.name in names else column for column in profile.columns)
     return replace(profile, columns=columns)
 
