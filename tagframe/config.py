@@ -191,7 +191,7 @@ def too_many(failed: int, of: float, most: float | None) -> bool:
 def _is_budget(value: Any) -> bool:
     if isinstance(value, Real):
         return not isinstance(value, bool) and float(value) >= 0
-    return hasattr(value, "reserve")
+    return hasattr(value, "spent")
 
 
 def _is_model(value: Any) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import platformdirs
 
@@ -72,6 +77,27 @@ def remove_kept(name: str) -> None:
     else:
         for file in (held[name], *_beside(held[name])):
             file.unlink()
+
+
+@contextmanager
+def replaced(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """A file to write under another name, then moved to ``path``: a reader sees the old or the new one, no half of it.
+
+    Args:
+        path: of the file; an existing one is replaced.
+        mode: who may read it; by default only its owner.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, mode), "wb") as file:
+            yield file
+        draft.replace(path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def _beside(file: Path) -> list[Path]:

@@ -16,6 +16,7 @@ import importlib
 import inspect
 import io
 import os
+import pydoc
 import re
 import shlex
 import shutil
@@ -23,6 +24,8 @@ import sys
 import tempfile
 import tomllib
 import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -179,16 +182,85 @@ def test_every_public_name_has_a_page():
     assert not {name for name in tf.__all__ if name.startswith("asem_") and f"`tf.{name}`" not in reference}
 
 
+def shown() -> dict[str, Any]:
+    """What the reference shows in full, by its path."""
+    reference = "\n".join(page.read_text("utf-8") for page in PAGES if page.parent.name == "reference")
+    return {path: pydoc.locate(path) for path in re.findall(r"^::: (\S+)$", reference, re.M)}
+
+
+def shown_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions, methods and properties that the reference shows, with the name of each."""
+    for path, one in shown().items():
+        if inspect.isroutine(one):
+            yield path, one
+        for name in dir(one) if inspect.isclass(one) else ():
+            member = getattr(one, name, None)
+            member = getattr(member, "fget", None) or member
+            is_ours = str(getattr(member, "__module__", "")).startswith("tagframe")
+            if inspect.isroutine(member) and is_ours and name[0] != "_":
+                yield f"{path}.{name}", member
+
+
+@cache
+def _imported(module: str) -> dict[str, str]:
+    """Where the names of a module come from, those for type checkers too."""
+    nodes = ast.walk(ast.parse(inspect.getsource(importlib.import_module(module))))
+    return {one.name: node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names}
+
+
+def _classes(annotation: object, module: str) -> Iterator[type]:
+    """The classes of tagframe that an annotation of this module names."""
+    for word in re.findall(r"\b[A-Z]\w+", str(annotation)):
+        source = _imported(module).get(word, module)
+        found = getattr(importlib.import_module(source), word, None) if source.startswith("tagframe") else None
+        if inspect.isclass(found) and found.__module__.startswith("tagframe."):
+            yield found
+
+
+def test_every_class_that_a_name_gives_is_shown():
+    known, missing = shown(), dict[str, str]()
+    for path, one in shown_functions():
+        for found in _classes(inspect.signature(one).return_annotation, one.__module__):
+            missing[f"{found.__module__}.{found.__name__}"] = path
+    for path, one in known.items():
+        for name, annotation in vars(one).get("__annotations__", {}).items() if inspect.isclass(one) else ():
+            for found in _classes(annotation, one.__module__) if name[0] != "_" else ():
+                missing[f"{found.__module__}.{found.__name__}"] = f"{path}.{name}"
+    text = "\n".join(page.read_text("utf-8") for page in PAGES if page.parent.name == "reference")
+    there = {f"{one.__module__}.{one.__name__}" for one in known.values() if inspect.isclass(one)}
+    there |= {name for name in missing if f"`{name.rpartition('.')[2]}`" in text or name.startswith("tagframe.errors.")}
+    assert {name: path for name, path in missing.items() if name not in there} == {}
+
+
+def test_every_keyword_is_explained():
+    missing = []
+    for path, one in shown_functions():
+        owner = pydoc.locate(path.rpartition(".")[0])
+        said = f"{inspect.getdoc(one)} {inspect.getdoc(owner)}"
+        said += "".join(str(inspect.getdoc(getattr(owner, name, None))) for name in re.findall(r":\w+:`~?(\w+)`", said))
+        for name, given in inspect.signature(one).parameters.items():
+            if given.default is not given.empty and not re.search(rf"\b{name}\b", said):
+                missing.append(f"{path}({name}=)")
+    assert missing == []
+
+
+def test_every_command_and_option_is_in_the_reference():
+    text = (ROOT / "docs" / "reference" / "shell.md").read_text("utf-8")
+    missing = []
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        missing += [] if re.search(rf"`tagframe {name}[ `]", text) else [name]
+        for one in (command, *getattr(command, "commands", {}).values()):
+            options = [max(option.opts, key=len) for option in one.params if isinstance(option, click.Option)]
+            missing += [f"{name} {option}" for option in options if f"`{option}" not in text]
+    assert missing == []
+
+
 def test_every_page_is_in_the_navigation():
     project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
     listed = set(re.findall(r"[\w/-]+\.md", str(project["nav"])))
     assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]}
-
-
-def test_every_command_is_in_the_reference():
-    text = (ROOT / "docs" / "reference" / "shell.md").read_text("utf-8")
-    commands = main.list_commands(click.Context(main))
-    assert [name for name in commands if not re.search(rf"`tagframe {name}[ `]", text)] == []
 
 
 def _anchor(heading: str) -> str:

@@ -72,6 +72,7 @@ class Forms(griffe.Extension):
         for path, owner in (
             ("answer.answer.Answer", tagframe.Answer),
             ("corpus.corpus.Corpus", tagframe.Corpus),
+            ("corpus.told.store.CorpusKeys", importlib.import_module("tagframe.corpus.told.store").CorpusKeys),
             ("accessor.TagAccessor", tagframe.accessor.TagAccessor),
         ):
             for name in dir(owner):

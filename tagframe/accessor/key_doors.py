@@ -9,7 +9,7 @@ import pandas as pd
 from tagframe.joins import corpus_keys
 
 if TYPE_CHECKING:
-    from tagframe.corpus.knowledge import CorpusKeys
+    from tagframe.corpus.told.store import CorpusKeys
 
 __all__ = ["frame"]
 

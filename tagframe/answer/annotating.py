@@ -11,8 +11,7 @@ from typing import Any
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement
-from tagframe.corpus.told import BY_MODEL, as_description
-from tagframe.corpus.told_facts import FactKey
+from tagframe.corpus.told import BY_MODEL, FactKey, as_description
 from tagframe.display import Shown
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM

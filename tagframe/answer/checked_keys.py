@@ -12,8 +12,7 @@ from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.told import ToldKey, as_description
-from tagframe.corpus.told_facts import FactKey, checked_fact
+from tagframe.corpus.told import FactKey, ToldKey, as_description, checked_fact
 from tagframe.display import Shown
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
@@ -202,7 +201,7 @@ def _shown(column: ColumnProfile) -> list[str]:
 
 
 def _told(key: KeyPair) -> ToldKey:
-    return ToldKey(key.left_table, key.left_columns, key.right_table, key.right_columns)
+    return ToldKey.of(vars(key))
 
 
 def _repeats(why: str, cells: Sequence[str]) -> bool:

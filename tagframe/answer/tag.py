@@ -115,7 +115,7 @@ class TAG:
     @overload
     async def awaited(self, request: str, *, quote: Literal[True], **settings: Unpack[SearchSettings]) -> Quote: ...
     async def awaited(self, request: str, *, quote: bool = False, **settings: Unpack[SearchSettings]) -> Answer | Quote:
-        """Answer one request; the event loop is not blocked, and cancelling stops new requests."""
+        """Answer one request, or give its ``quote``; the event loop is not blocked; cancelling stops new requests."""
         with config.context(**settings):
             return await arun(self.quoted(request) if quote else self.steps(request), driver(), "ask")
 

@@ -3,7 +3,7 @@
 Any SQLite tool can read the file: ``sources`` (files, with size, time and content hash), ``tables`` (their columns as
 JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables, such as keys), and ``meta``. ``meta`` holds
 the facts that users told. Every version of the file has it, so these facts survive a new version; they are also kept
-elsewhere (:mod:`tagframe.corpus.knowledge`). Large arrays, such as the index of a lake, are in files of their own
+elsewhere (:mod:`tagframe.corpus.told.files`). Large arrays, such as the index of a lake, are in files of their own
 beside it, named ``….index-`` and the state of the tables.
 
 The file is written while the work goes on, each piece in its own transaction: a killed process loses only its current
@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.kept_file import sealed, unsealed
 from tagframe.corpus.mapped_arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
@@ -39,15 +38,15 @@ from tagframe.corpus.stored_profiles import (
     profile_of,
     redacted_text,
 )
-from tagframe.corpus.told import BY_MODEL, Knowledge
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told.facts import BY_MODEL, Told
+from tagframe.corpus.told.files import sealed, unsealed
 from tagframe.engines.base import Stamp
 from tagframe.errors import TagframeError, UnreadableCatalogue
 
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 3
+VERSION = 4
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0
@@ -432,10 +431,9 @@ def _stamp(row: sqlite3.Row) -> Stamp:
 
 
 def _told(meta: Mapping[str, Any]) -> Told:
-    """The told facts in the catalogue; older files, whose facts had no times, have ``knowledge`` instead."""
     try:
         if meta.get("facts") is None:
-            return Told.of(Knowledge.from_json(meta["knowledge"])) if meta.get("knowledge") else Told()
+            return Told()
         whole = unsealed(meta["facts"].encode())
         if whole is None:
             raise ValueError("its checksum is wrong")
@@ -445,7 +443,7 @@ def _told(meta: Mapping[str, Any]) -> Told:
 
 
 def _told_in(db: sqlite3.Connection) -> Told:
-    rows = db.execute("SELECT key, value FROM meta WHERE key IN ('knowledge', 'facts')").fetchall()
+    rows = db.execute("SELECT key, value FROM meta WHERE key = 'facts'").fetchall()
     return _told({key: json.loads(value) for key, value in rows})
 
 

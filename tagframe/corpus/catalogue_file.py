@@ -1,21 +1,38 @@
-"""The catalogue of an opened source: its place, and the handling of its failures."""
+"""The catalogue of an opened source: its place, what it keeps, its failures; and a corpus as a catalogue of its own.
+
+A catalogue that fails is an error if the user named it. Otherwise it is a warning, and what it kept is computed again.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
-from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource
-from tagframe.corpus.knowledge import FactsFile, Kept, KnowledgeStore
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.told_facts import Told
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts, warn
+from tagframe.corpus.stored_profiles import digest_of
+from tagframe.corpus.told.facts import Told
+from tagframe.corpus.told.files import FactsFile, Kept
+from tagframe.corpus.told.store import KnowledgeStore
+from tagframe.engines.base import Engine, Stamp
+from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, UnreadableFacts, warn
+
+T = TypeVar("T")
+
+WithHidden = Callable[[Sequence[TableProfile]], tuple[TableProfile, ...]]
+"""From tables to the same with the values of hidden columns; never to be written down or shown."""
 
 PUT_DOWN_EVERY = 2.0
 """Seconds of profiling between two writes of finished tables to the catalogue."""
@@ -165,3 +182,196 @@ def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
     # A file for each version, so that two versions of tagframe can run on one machine.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
     return SourceCatalogue(Catalogue(file), facts=facts)
+
+
+class FactStore:
+    """Facts by their kind and by the state of the tables that they were computed from.
+
+    Shared by a corpus and its subsets; safe to use from several threads.
+
+    Args:
+        catalogue: keeps the facts; None to keep them in memory only.
+        whole: the number of tables in the catalogue's corpus.
+    """
+
+    def __init__(self, catalogue: Catalogue | None = None, whole: int = 0) -> None:
+        self._catalogue = catalogue
+        self._whole = whole
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}
+        self._lock = threading.Lock()
+        self._with_hidden: WithHidden | None = None
+
+    def reads(self, with_hidden: WithHidden) -> None:
+        """Take the reader of hidden columns of the corpus that this store is made for; subsets have the same one."""
+        self._with_hidden = self._with_hidden or with_hidden
+
+    def with_hidden(self, tables: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
+        """The tables with their hidden columns' values, to infer keys from: never to be written down or shown."""
+        return tuple(tables) if self._with_hidden is None else self._with_hidden(tables)
+
+    @staticmethod
+    def state(tables: Iterable[TableProfile], *more: str) -> str:
+        """A digest of the tables, and of other things that the facts depend on: 32 hexadecimal digits."""
+        parts = [*more, *(f"{table.id} {digest_of(table)}" for table in tables)]
+        return hashlib.md5("\n".join(parts).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+    def get(self, kind: str, name: str, state: str, read: Callable[[str], T]) -> T | None:
+        """A fact; None if none is known for this state, or it cannot be read.
+
+        Args:
+            kind, name, state: as for :meth:`put`.
+            read: makes the fact from its text.
+        """
+        found = self.get_all(kind, [state]).get(state)
+        if found is None:
+            return None
+        try:
+            fact = read(found)
+        except BROKEN as error:
+            warn(
+                f"{kind} of {name} are computed again: they are damaged in the catalogue ({error})",
+                CatalogueWarning,
+            )
+            return None
+        self._remember(kind, name, state, found)
+        return fact
+
+    def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
+        """The known facts of these states."""
+        return self._tried(lambda catalogue: catalogue.facts(kind, states), {}, f"{kind} are computed again")
+
+    def put(self, kind: str, name: str, state: str, value: str) -> None:
+        """Keep a fact.
+
+        Args:
+            kind: such as "keys".
+            name: the subject of the fact; the last few states of each are kept.
+            state: of the tables: :meth:`state`.
+            value: as text.
+        """
+        self._remember(kind, name, state, value)
+        self._tried(
+            lambda catalogue: catalogue.add_fact(kind, name, state, value),
+            None,
+            f"{kind} are kept in memory only",
+            is_last=True,
+        )
+
+    def _tried(self, work: Callable[[Catalogue], T], otherwise: T, said: str, *, is_last: bool = False) -> T:
+        """The result of work with the catalogue; if there is none or it fails, which is said, another result.
+
+        Args:
+            work: takes the catalogue.
+            otherwise: the other result.
+            said: if it fails.
+            is_last: whether the catalogue is not used any more then.
+        """
+        if self._catalogue is None:
+            return otherwise
+        try:
+            return work(self._catalogue)
+        except UnreadableCatalogue as error:
+            warn(f"{said}: {error}", CatalogueWarning)
+            self._catalogue = None if is_last else self._catalogue
+            return otherwise
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether facts are kept after this process ends."""
+        return self._catalogue is not None
+
+    def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
+        """Whether arrays of these tables are kept: only for all tables of the catalogue, not for a selection."""
+        return self._catalogue is not None and len(tables) == self._whole
+
+    def arrays(self, name: str, state: str) -> dict[str, npt.NDArray[Any]] | None:
+        """Arrays of this state, mapped into memory; None if there are none, or they are damaged.
+
+        Args:
+            name: their name in messages.
+            state: of the tables: :meth:`state`.
+        """
+        return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
+
+    def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Arrays of other states, the newest first; damaged ones are left out."""
+        return iter(()) if self._catalogue is None else self._catalogue.older_arrays()
+
+    def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
+        """Keep arrays in a file beside the catalogue, if there is one.
+
+        Args:
+            name, state: as for :meth:`arrays`.
+            arrays: by name.
+        """
+        self._tried(lambda catalogue: catalogue.add_arrays(state, arrays), None, f"{name} is kept in memory only")
+
+    def known(self) -> list[tuple[str, str, str, str]]:
+        """Kind, name, state and value of the facts that this process has used, for a catalogue."""
+        with self._lock:
+            return [(kind, name, state, value) for (kind, name), (state, value) in self._known.items()]
+
+    def _remember(self, kind: str, name: str, state: str, value: str) -> None:
+        with self._lock:
+            self._known[kind, name] = state, value
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_with_hidden": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table of a corpus comes from.
+
+    Attributes:
+        key: the source's key in a catalogue.
+        table: the table's name in the source.
+        kind: of the source.
+        engine: reads it; None if the source is gone.
+        stamp: of the source when it was profiled; None for frames.
+    """
+
+    key: str
+    table: str
+    kind: str
+    engine: Engine | None = None
+    stamp: Stamp | None = None
+
+
+def save(
+    target: Path,
+    contents: Contents,
+    vectors: Mapping[str, tuple[Sequence[str], npt.NDArray[np.float32]]],
+    facts: Iterable[tuple[str, str, str, str]],
+) -> Path:
+    """Write a catalogue; an existing catalogue is replaced, another file is not.
+
+    Args:
+        target: the path.
+        contents: of the corpus.
+        vectors: documents and vectors by embedder.
+        facts: kind, name, state and value of each.
+
+    Raises:
+        UnreadableCatalogue: ``target`` is another kind of file, or cannot be written.
+    """
+    if target.exists() and not (target.is_file() and is_catalogue(target)):
+        raise UnreadableCatalogue(f"{target} is not a catalogue, and is not replaced; save to another path")
+    # Written under another name and moved, so that nobody ever opens half a catalogue.
+    draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
+    try:
+        draft.write(lambda: contents)
+        for embedder, (documents, rows) in vectors.items():
+            draft.add_vectors(embedder, documents, rows)
+        for fact in facts:
+            draft.add_fact(*fact)
+        draft.path.replace(target)
+        Catalogue(target).forget_arrays()  # they may have data that this catalogue leaves out
+    except OSError as error:
+        raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
+    finally:
+        draft.delete()
+    return target

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tagframe.corpus.references import Column
-from tagframe.corpus.told import Knowledge, by_table
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told.facts import Knowledge, Told, by_table
 from tagframe.engines.base import Engine
 from tagframe.engines.derivations import Derivations
 

@@ -16,18 +16,16 @@ import pandas as pd
 from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.facts import FactStore
-from tagframe.corpus.facts_beside import write_facts
+from tagframe.corpus.catalogue_file import FactStore, Origin, save
 from tagframe.corpus.hidden_values import reader_of
-from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, by_table, plain_name
-from tagframe.corpus.told_facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told
+from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
+from tagframe.corpus.told.files import write_facts
+from tagframe.corpus.told.store import CorpusKeys, KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors

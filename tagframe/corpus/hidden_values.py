@@ -7,22 +7,19 @@ of it is the chance of each key pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from tagframe.corpus.catalogue_file import Origin, WithHidden
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.corpus.saving import Origin
 from tagframe.engines.base import TableShape
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000
 """The largest number of cells of hidden columns that are read of a table; larger tables are joined by names."""
-
-WithHidden = Callable[[Sequence[TableProfile]], tuple[TableProfile, ...]]
-"""From tables to the same with the values of hidden columns; never to be written down or shown."""
 
 
 def reader_of(origins: Mapping[str, Origin]) -> WithHidden:

@@ -1,13 +1,11 @@
 """Arrays in one file, mapped into memory: they are too large to be read before every first question.
 
 A file begins with a line of JSON with the position, type, shape and CRC-32 of each array, and the CRC-32 of this line;
-the arrays follow. It is written under another name and then moved, so that a reader sees the old or the new file, and
-never half of one.
+the arrays follow.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import mmap
@@ -19,6 +17,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+
+from tagframe.kept import replaced
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -48,17 +48,11 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
     described = json.dumps({"arrays": spans, "size": at})
     head = json.dumps({"magic": _MAGIC, "crc": zlib.crc32(described.encode()), "head": described}).encode() + b"\n"
     head = head[:-1] + b" " * (-len(head) % _ALIGNED) + b"\n"
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(head)
-            for array in kept.values():
-                file.write(_bytes(array))
-                file.write(bytes(-array.nbytes % _ALIGNED))
-        draft.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+    with replaced(path) as file:
+        file.write(head)
+        for array in kept.values():
+            file.write(_bytes(array))
+            file.write(bytes(-array.nbytes % _ALIGNED))
 
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:

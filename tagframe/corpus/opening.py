@@ -14,21 +14,18 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import SourceCatalogue, cache_named, cache_of
+from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_named, cache_of
 from tagframe.corpus.corpus import Corpus, laid_over, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
-from tagframe.corpus.facts import FactStore
-from tagframe.corpus.facts_beside import facts_beside
 from tagframe.corpus.first_look import first_look_at, in_background
-from tagframe.corpus.identity import OpenedTable
 from tagframe.corpus.indexing import Indexed, index_files
-from tagframe.corpus.knowledge import FactsFile, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.corpus.saving import Origin
 from tagframe.corpus.schema_only import Schema, schema_profiles
-from tagframe.corpus.told import Knowledge
-from tagframe.corpus.told_facts import MODELS, FactKey, Told
+from tagframe.corpus.told.facts import MODELS, FactKey, Knowledge, Told
+from tagframe.corpus.told.files import FactsFile, facts_beside
+from tagframe.corpus.told.identity import OpenedTable
+from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.files import CSVEngine, is_of, patterns_of, told_before, told_of_csv

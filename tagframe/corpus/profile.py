@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,8 @@ class TableProfile:
     estimated: bool = False
     place: str = ""
     checked_keys: tuple[ForeignKey, ...] = ()
+    stored: ClassVar[StoredColumns | None] = None
+    """The columns as stored in a catalogue; None for a profile in memory."""
 
     def __hash__(self) -> int:
         # From the parts that usually differ: corpora of thousands of tables are looked up by their profiles.
@@ -188,25 +190,18 @@ class TableProfile:
             **fields: all others.
         """
         profile = cls.__new__(cls)
-        profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), _stored=columns, _shape=shape)
+        profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), stored=columns, _shape=shape)
         return profile
 
     def of_columns(self, columns: StoredColumns) -> TableProfile:
         """The table of a catalogue, with these columns."""
-        return self._with(_stored=columns)
+        return self._with(stored=columns)
 
     def __getattr__(self, name: str) -> Any:
         # Only missing attributes come here: the columns of a stored profile.
-        stored = self.__dict__.get("_stored")
-        if name == "columns" and stored is not None:
-            return stored.columns()
+        if name == "columns" and self.stored is not None:
+            return self.stored.columns()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def stored(self) -> StoredColumns | None:
-        """The columns as stored in a catalogue; None for a profile in memory."""
-        found: StoredColumns | None = self.__dict__.get("_stored")
-        return found
 
     @property
     def shape(self) -> str:

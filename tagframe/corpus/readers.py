@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus.knowledge import KnowledgeStore
+from tagframe.corpus.catalogue_file import Origin
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.saving import Origin
-from tagframe.corpus.told import BY_MODEL
-from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told
+from tagframe.corpus.told.facts import BY_MODEL, EVERYBODY, MODELS, FactKey, Told
+from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.engines.base import ForeignKey
 from tagframe.engines.derivations import Derivations
 from tagframe.engines.frame_engine import FrameEngine

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
@@ -46,6 +47,43 @@ def column_id(table: str, columns: tuple[str, ...]) -> str:
     own, as_role, role = table.rpartition(_AS)
     named = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
     return f"{own or table}.{named}{as_role}{role if own else ''}"
+
+
+@dataclass(frozen=True)
+class ToldKey:
+    """A pair of columns (or of several columns each), the referencing side first if that is known."""
+
+    left_table: str
+    left_columns: tuple[str, ...]
+    right_table: str
+    right_columns: tuple[str, ...]
+
+    @property
+    def sides(self) -> frozenset[tuple[Column, Column]]:
+        """The pairs of columns, independent of the order of the sides."""
+        pairs = zip(self.left_columns, self.right_columns, strict=True)
+        ends = (self.left_table, self.right_table)
+        return frozenset(min(((ends[0], a), (ends[1], b)), ((ends[1], b), (ends[0], a))) for a, b in pairs)
+
+    def __str__(self) -> str:
+        pairs = zip(self.left_columns, self.right_columns, strict=True)
+        return " and ".join(f"{self.left_table}.{left} = {self.right_table}.{right}" for left, right in pairs)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """Plain values that :meth:`of` reads."""
+        return {name: list(side) if isinstance(side, tuple) else side for name, side in vars(self).items()}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> ToldKey:
+        """Read plain values of the four, such as the ``vars`` of another key."""
+        left, right = (tuple(map(str, plain[f"{side}_columns"])) for side in ("left", "right"))
+        return cls(str(plain["left_table"]), left, str(plain["right_table"]), right)
+
+
+def moved_key(plain: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
+    """The plain values of a key, with other ids for its tables."""
+    return {**plain, **{end: called[plain[end]] for end in ("left_table", "right_table")}}
 
 
 @dataclass(frozen=True)
@@ -178,3 +216,17 @@ def column_pairs(
     columns = [reading[left, right] for reading in readings]
     mine, theirs = tuple(one for one, _ in columns), tuple(other for _, other in columns)
     return left, mine, right, theirs
+
+
+def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
+    """Read a key from text: ``"orders.buyer = customers.id"``, several pairs of columns joined by ``and``.
+
+    A :class:`ToldKey` is taken as it is, for columns that text cannot name (``"a and b"``).
+
+    Raises:
+        InvalidArgument: another form, a column and itself, or a side that may be in several tables.
+        TableNotFound, ColumnNotFound: an unknown name.
+    """
+    if isinstance(text, ToldKey):
+        return text
+    return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tagframe.corpus.references import Column
+from tagframe.corpus.references import Column, moved_key
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,9 @@ class SemanticModel:
         return [Metric.of(one, self.value["called"]) for one in self.value["metrics"]]
 
 
-def moved(value: Mapping[str, Any] | None, called: Mapping[str, str]) -> dict[str, Any] | None:
+def moved(value: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
     """A model's value with other ids for its tables."""
-    if value is None:
-        return None
-    keys = [{**key, **{end: called[key[end]] for end in ("left_table", "right_table")}} for key in value["keys"]]
+    keys = [moved_key(key, called) for key in value["keys"]]
     metrics = [
         {
             **one,

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tagframe.corpus.references import Column
-from tagframe.corpus.told import ToldKey
+from tagframe.corpus.references import Column, ToldKey, moved_key
 
 _MARKS = re.compile(r"[.,;:!?…]+(?=\s|$)|[¿¡]")
 
@@ -52,23 +51,21 @@ class Statement:
     @property
     def value(self) -> dict[str, Any]:
         """The value of its fact: plain values."""
-        joins = [[key.left_table, key.left_columns, key.right_table, key.right_columns] for key in self.joins]
+        joins = [key.value for key in self.joins]
         said = {"sql": self.sql, "question": self.question, "joins": joins, "by": self.by, "cells": self.cells}
         return {"runs": dict(self.runs), **{name: one for name, one in said.items() if one}}
 
     @classmethod
     def of(cls, of: Sequence[str], value: Mapping[str, Any], at: float = 0.0) -> Statement:
         """The statement from its :attr:`fact` and :attr:`value`."""
-        joins = tuple(ToldKey(left, tuple(a), right, tuple(b)) for left, a, right, b in value.get("joins", ()))
+        joins = tuple(map(ToldKey.of, value.get("joins", ())))
         rest = {name: value[name] for name in ("sql", "question", "by", "cells") if name in value}
         return cls(tuple(of[1:]), joins=joins, runs=value["runs"], at=at, digest=of[0], **rest)
 
     @staticmethod
-    def moved(value: Mapping[str, Any] | None, called: Mapping[str, str]) -> dict[str, Any] | None:
+    def moved(value: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
         """A fact's value with other ids for its tables."""
-        if value is None:
-            return None
-        joins = [[called[left], a, called[right], b] for left, a, right, b in value.get("joins", ())]
+        joins = [moved_key(one, called) for one in value.get("joins", ())]
         return {**value, **({"joins": joins} if joins else {})}
 
     @property

@@ -155,7 +155,7 @@ def _of_tables(text: str, names: Names) -> Statement:
 
 
 def _told(key: KeyPair) -> ToldKey:
-    return ToldKey(key.left_table, key.left_columns, key.right_table, key.right_columns)
+    return ToldKey.of(vars(key))
 
 
 def _plain(frame: pd.DataFrame) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ import weakref
 from contextlib import suppress
 from importlib import resources
 
-from tagframe.corpus.facts import FactStore
+from tagframe.corpus.catalogue_file import FactStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand

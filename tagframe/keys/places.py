@@ -15,7 +15,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tagframe.corpus.facts import FactStore
+from tagframe.corpus.catalogue_file import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand
 from tagframe.keys.column_names import table_entity
@@ -131,7 +131,7 @@ def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) 
     }
     weights, tables = _weights(len(groups)), facts.with_hidden(sketches_at_hand(tables))
     floor = log_odds(ACCEPTED, weights.surest)
-    found = candidates_of(tables, columns_of(tables), None, floor=floor, weights=weights, across=True)
+    found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights, across=True)
     sizes = Counter(table.database for table in tables)
     for candidate in found:
         # Loose files are nearer to each other than two databases of thirty tables each.

@@ -15,8 +15,7 @@ from sqlglot import Dialect
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
-from tagframe.corpus.told import ToldKey
-from tagframe.corpus.told_facts import FactKey, Told
+from tagframe.corpus.told import FactKey, Told, ToldKey
 from tagframe.display import Shown
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap

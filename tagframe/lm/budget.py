@@ -74,10 +74,10 @@ class Budget(Shown):
             if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
                 raise InvalidArgument(f"a budget's {name} must be a number, 0 or more; got {limit!r}")
         self._spent = NOTHING
-        self.forget_requests()
+        self._forget_requests()
         _budgets.add(self)
 
-    def forget_requests(self) -> None:
+    def _forget_requests(self) -> None:
         """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
@@ -176,7 +176,7 @@ class Budget(Shown):
         )
 
     def settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
-        """Replace the reservation of a call that has ended by its cost."""
+        """Replace the reservation of a call that has ended, or of one in the ``window`` of its server, by its cost."""
         with self._lock:
             if window is not None:
                 self._under_way[window.of] -= 1
@@ -202,7 +202,7 @@ def _after_fork() -> None:
     global _opening
     _opening = threading.Lock()
     for budget in list(_budgets):
-        budget.forget_requests()
+        budget._forget_requests()
 
 
 if hasattr(os, "register_at_fork"):

@@ -150,7 +150,7 @@ class MergeReport(Public):
     limit: int | None = None
 
     @property
-    def joined_rows(self) -> int:
+    def _joined_rows(self) -> int:
         """The number of joined rows after ``where``, before ``limit``."""
         return (self.steps[-1].rows_out if self.steps else self.start_rows) - self.filtered
 
@@ -257,9 +257,9 @@ class MergeReport(Public):
     @property
     def ending(self) -> str:
         parts = [f"{counted(self.rows, 'row')} in the result"]
-        is_limited = self.limit is not None and self.rows < self.joined_rows
+        is_limited = self.limit is not None and self.rows < self._joined_rows
         if is_limited:
-            parts[0] += f", limited by limit={self.limit}: the first of {counted(self.joined_rows, 'joined row')}"
+            parts[0] += f", limited by limit={self.limit}: the first of {counted(self._joined_rows, 'joined row')}"
         if self.lost and (is_limited or self.filtered):  # of other rows of the start, too, none is in the result
             parts.append(
                 counted(self.lost, f"row of {self.start} has no partner", f"rows of {self.start} have no partner")

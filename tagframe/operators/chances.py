@@ -11,6 +11,8 @@ from tagframe.operators.proxy_rows import Estimate, Floats, Positions, Truths
 FOLDS = 5
 COMPONENTS = 128
 """Principal components of the vectors that a classifier is trained on."""
+_PENALTY = 1.0
+"""On the weights (L2) of vectors that are a unit away from their mean."""
 _STEPS = 40
 _LOGIT = 30.0
 
@@ -31,7 +33,7 @@ def calibrated(scores: Floats) -> Estimate:
     return estimate
 
 
-def trained(vectors: Floats, penalty: float = 1.0) -> Estimate:
+def trained(vectors: Floats) -> Estimate:
     """Probabilities from a classifier that is trained on the answers: a logistic regression on vectors.
 
     A classifier is too sure of its training rows. So each fifth of these is scored by a classifier that was trained
@@ -39,7 +41,6 @@ def trained(vectors: Floats, penalty: float = 1.0) -> Estimate:
 
     Args:
         vectors: shape (n, d), rows of about the same length.
-        penalty: on the weights (L2), for vectors that are a unit away from their mean.
     """
     centred = vectors - vectors.mean(axis=0)
     if centred.shape[1] > COMPONENTS:
@@ -47,7 +48,7 @@ def trained(vectors: Floats, penalty: float = 1.0) -> Estimate:
         centred = centred @ directions[:, -COMPONENTS:]
     centred = centred / (np.sqrt((centred**2).sum(axis=1).mean()) or 1.0)
     features = np.column_stack([np.ones(len(vectors)), centred])
-    penalties = np.full(features.shape[1], penalty)
+    penalties = np.full(features.shape[1], _PENALTY)
     penalties[0] = 1e-3
 
     def estimate(rows: Positions, truths: Truths) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.facts import FactStore
+from tagframe.corpus.catalogue_file import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
 from tagframe.retrieval.words import terms

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, facts_of
-from tagframe.corpus.facts import FactStore
+from tagframe.corpus.catalogue_file import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share

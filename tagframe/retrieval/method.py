@@ -74,5 +74,8 @@ class Method(Generic[R, P]):
         lm: LM | None = None,
         k: int | None = None,
     ) -> Prepared[P]:
-        """All steps before the choice of up to k tables: relevance, candidates, and the problem."""
+        """All steps before the choice of up to k tables: relevance (which may ask ``lm``), candidates, and the problem.
+
+        ``anchored`` is the position of the anchor in the index, if there is one.
+        """
         return self.prepare(index, question, self.relevance(index, question, lm), anchored, k)

@@ -72,17 +72,17 @@ class Prepared(Generic[P]):
 
 
 def by_words(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """BM25 of every table: shape (n,)."""
+    """BM25 of every table: shape (n,); ``lm`` is not asked."""
     return index.lexical.scores(question.terms)
 
 
 def by_meaning(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """Cosine of the question and every table; without an embedder, BM25: shape (n,)."""
+    """Cosine of the question and every table; without an embedder, BM25: shape (n,); ``lm`` is not asked."""
     return by_words(index, question) if index.embedder is None else index.dense(question.text)
 
 
 def by_both(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """Cosine plus a share of BM25 divided by that of the best table: shape (n,)."""
+    """Cosine plus a share of BM25 divided by that of the best table: shape (n,); ``lm`` is not asked."""
     return both(index, question.text, question.terms)
 
 
@@ -95,7 +95,14 @@ def both(index: RetrievalIndex, text: str, words: Sequence[str]) -> Floats:
 def all_tables(
     index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
 ) -> Prepared[SelectionProblem]:
-    """The problem of a ranking: every table, with its coarse relevance only."""
+    """The problem of a ranking: every table, with its coarse relevance only.
+
+    Args:
+        index, question: as in :attr:`Method.relevance`.
+        ranking: the relevance of every table, shape (n,).
+        anchored: the position of the anchor, if there is one.
+        k: how many tables are asked for.
+    """
     tables = tuple(range(len(index.tables)))
     return Prepared(tables, SelectionProblem(r=ranking, anchor=anchors(tables, anchored)))
 
@@ -109,7 +116,12 @@ def among_candidates(
     *,
     setup: Setup = OURS,
 ) -> Prepared[SelectionProblem]:
-    """The problem of a set selector: the best tables, how they cover the sub-queries, and how they join."""
+    """The problem of a set selector: the best tables, how they cover the sub-queries, and how they join.
+
+    Args:
+        index, question, ranking, anchored, k: as in :func:`all_tables`.
+        setup: how many tables, which ω, and whether links and declared keys count.
+    """
     tables = tuple(candidates(index, ranking, anchored, k, setup))
     fine, _ = index.fine(question.subqueries, tables)
     problem = SelectionProblem(

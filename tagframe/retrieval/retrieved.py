@@ -92,7 +92,7 @@ class TableHit:
         left = tuple(id for id in self.parts or (self.id,) if id not in gone)
         return replace(self, id=left[0], parts=left if len(left) > 1 else ()) if left else None
 
-    def without_cells_of(self, columns: Collection[str]) -> TableHit:
+    def _without_cells_of(self, columns: Collection[str]) -> TableHit:
         """The same without words in cells of these columns, and without the reasons that quote them."""
         gone = [(column, words) for column, words in self.cells if column in columns]
         if not gone:
@@ -111,7 +111,7 @@ class _HitsNow:
     def __get__(self, found: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
         hits: tuple[TableHit, ...] = found.__dict__["tables"]
         return tuple(
-            hit.without_cells_of([one.name for one in found.corpus.profile(hit.id).columns if not one.for_models])
+            hit._without_cells_of([one.name for one in found.corpus.profile(hit.id).columns if not one.for_models])
             if hit.cells and hit.id in found.corpus
             else hit
             for hit in hits

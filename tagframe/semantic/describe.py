@@ -10,8 +10,7 @@ import pandas as pd
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.references import NamedTable, find_column
-from tagframe.corpus.told import as_description
-from tagframe.corpus.told_facts import FactKey
+from tagframe.corpus.told import FactKey, as_description
 from tagframe.errors import InvalidArgument, TableNotFound
 from tagframe.semantic.descriptions import Described, descriptions_in, facts_said, models_taken
 from tagframe.semantic.in_rows import checked_in_rows

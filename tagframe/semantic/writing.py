@@ -111,7 +111,7 @@ def _draft(corpus: Corpus, known: Knowledge) -> dict[str, Any]:
 
 
 def _sides(key: KeyPair) -> frozenset[Any]:
-    return ToldKey(key.left_table, key.left_columns, key.right_table, key.right_columns).sides
+    return ToldKey.of(vars(key)).sides
 
 
 def _dataset(

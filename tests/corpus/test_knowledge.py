@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.knowledge import read_key
+from tagframe.corpus.references import read_key
 from tagframe.errors import CatalogueWarning, ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound
 from tagframe.keys import infer_key_pairs
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import re
@@ -20,7 +19,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import indexing
 from tagframe.corpus.catalogue import Catalogue
-from tagframe.corpus.knowledge import facts_folder
+from tagframe.corpus.told.files import facts_folder
 from tagframe.errors import CatalogueWarning, CopiedDataWarning, HiddenColumn, UnreadableFacts
 
 SHOP = """
@@ -117,38 +116,6 @@ def test_a_damaged_catalogue_of_an_earlier_version_is_refused(shop, cache_folder
         tf.open_corpus(shop)
     path.unlink()
     assert len(tf.open_corpus(shop)) == 2
-
-
-def test_what_an_earlier_version_kept_in_its_catalogue_is_taken_over(shop, cache_folder):
-    tf.open_corpus(shop)
-    [path] = cache_folder.glob("*.sqlite")
-    known = {
-        "keys": [
-            {
-                "left_table": "shop.orders",
-                "left_columns": ["buyer"],
-                "right_table": "shop.customers",
-                "right_columns": ["id"],
-            }
-        ],
-        "forbidden": [],
-        "tables": {},
-        "columns": [["shop.orders", "st", "status"]],
-        "hidden": [["shop.customers", "ssn"]],
-    }
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DELETE FROM meta WHERE key = 'facts'")  # which it did not write
-        connection.execute("INSERT INTO meta VALUES ('knowledge', ?)", [json.dumps(known)])
-        connection.commit()
-    for file in facts_of():
-        file.unlink()
-    again = tf.open_corpus(shop)
-    assert is_hidden(again, "customers", "ssn")
-    path.write_bytes(b"")
-    kept = tf.open_corpus(shop)
-    assert is_hidden(kept, "customers", "ssn")
-    assert kept.profile("orders").column("st").description == "status"
-    assert "orders.buyer" in repr(kept.keys)
 
 
 def test_a_copied_folder_is_hidden_too_and_offers_the_rest(tmp_path, cache_folder):

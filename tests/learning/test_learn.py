@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.knowledge import facts_folder
+from tagframe.corpus.told.files import facts_folder
 from tagframe.errors import CopiedDataWarning, InvalidArgument, SourceNotFound, UnreadableTable
 
 SHOP = """

@@ -10,7 +10,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import facts_of
-from tagframe.corpus.facts import FactStore
+from tagframe.corpus.catalogue_file import FactStore
 from tagframe.retrieval import families as module
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.families import families

@@ -1,31 +1,27 @@
 """Stores for the facts that a user tells: in memory, in files of their own, and in the catalogue of a corpus.
 
-Important facts, such as which columns are hidden, cannot be rebuilt from data as a catalogue can. They are in files of
-the user's data folder (:class:`FactsFile`), one for each opened source. The catalogue has a copy of them, which moves
-with it. The facts of a table are found by its identity (:class:`~tagframe.corpus.identity.TableIdentity`), so that a
-copy of the table, or a table with a new id, is recognised.
+The facts are in files of the user's data folder (:class:`~tagframe.corpus.told.files.FactsFile`), one for each opened
+source. The catalogue has a copy of them, which moves with it. The facts of a table are found by its identity
+(:class:`~tagframe.corpus.told.identity.TableIdentity`), so that a copy of the table, or a table with a new id, is
+recognised.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.computed_columns import Sources
-from tagframe.corpus.identity import Elsewhere, OpenedTable, TableIdentity, Tables
-from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import Column, NamedTable, column_pairs
-from tagframe.corpus.told import Knowledge, ToldKey, plain_name
-from tagframe.corpus.told_facts import FactKey, Told, key_fact
+from tagframe.corpus.references import Column, ToldKey, read_key
+from tagframe.corpus.told.facts import FactKey, Knowledge, Told, key_fact, plain_name
+from tagframe.corpus.told.files import FactsFile, Kept, Mark
+from tagframe.corpus.told.identity import Elsewhere, OpenedTable, TableIdentity, Tables
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
 from tagframe.errors import (
@@ -35,7 +31,6 @@ from tagframe.errors import (
     HiddenColumnGoneWarning,
     UnclearViewWarning,
     UnreadableCatalogue,
-    UnreadableFacts,
     counted,
     warn,
 )
@@ -43,110 +38,6 @@ from tagframe.errors import (
 if TYPE_CHECKING:
     from tagframe.accessor.key_doors import frame
     from tagframe.corpus.catalogue import Catalogue
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The contents of a file of facts.
-
-    Attributes:
-        place: the opened source, for readers of the file.
-        told: the facts.
-        tables: the tables with facts, by their ids there.
-        copy_of: the sources of which this one is a copy.
-    """
-
-    place: str = ""
-    told: Told = field(default_factory=Told)
-    tables: Mapping[str, TableIdentity] = field(default_factory=dict)
-    copy_of: tuple[str, ...] = ()
-
-    def to_bytes(self) -> bytes:
-        """JSON that :meth:`from_bytes` reads."""
-        tables = {id: identity.to_json() for id, identity in self.tables.items()}
-        facts = ",\n".join(map(json.dumps, self.told.to_json()))  # a line each, for readers
-        place = f'"place": {json.dumps(self.place)},\n"copy_of": {json.dumps(self.copy_of)}'
-        return f'{{{place},\n"facts": [\n{facts}],\n"tables": {json.dumps(tables)}}}'.encode()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Kept:
-        """Read what :meth:`to_bytes` wrote."""
-        plain = json.loads(data)
-        tables = {id: TableIdentity.from_json(one) for id, one in plain["tables"].items()}
-        return cls(plain["place"], Told.from_json(plain["facts"]), tables, tuple(plain.get("copy_of", ())))
-
-
-@dataclass(frozen=True)
-class FactsFile:
-    """The file of facts of a source.
-
-    Attributes:
-        file: the file and its copy.
-        place: the source, for readers of the file.
-    """
-
-    file: KeptFile
-    place: str
-
-    @classmethod
-    def of_source(cls, source: str) -> FactsFile:
-        """The file in the user's data folder, which is not affected when caches are removed."""
-        digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        title = "".join(letter if letter.isalnum() else "-" for letter in Path(source).stem[:40])
-        return cls(KeptFile(facts_folder() / f"{title or 'root'}-{digest}{_SUFFIX}"), source)
-
-    def read(self) -> Kept | None:
-        """The contents; None if there is no file yet.
-
-        Raises:
-            UnreadableFacts: it and its copy are damaged.
-        """
-        return _read(self.file)
-
-    def write(self, kept: Kept) -> None:
-        """Replace the contents.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        self.file.write(kept.to_bytes())
-        _read_before[self.file.path] = (self.file.mark(), KeptFile(self.file.copy).mark()), kept
-
-    def others(self) -> Iterator[Kept]:
-        """The facts of other sources, as far as they can be read."""
-        if not self.file.path.parent.is_dir():
-            return
-        for path in sorted(self.file.path.parent.glob(f"*{_SUFFIX}")):
-            if path == self.file.path:
-                continue
-            try:
-                kept = _read(KeptFile(path))
-            except UnreadableFacts as error:
-                warn(f"facts of another source are not used, even if this data is its copy: {error}", CatalogueWarning)
-                continue
-            if kept is not None and kept.told.facts:
-                yield kept
-
-
-_SUFFIX = ".facts"
-_read_before: dict[Path, tuple[tuple[Mark | None, ...], Kept | None]] = {}
-
-
-def _read(file: KeptFile) -> Kept | None:
-    """The contents of a file of facts; it is read again only after it or its copy was written."""
-    marks = file.mark(), KeptFile(file.copy).mark()
-    held = _read_before.get(file.path)
-    if held is None or held[0] != marks:
-        data = file.read()
-        held = _read_before[file.path] = marks, None if data is None else Kept.from_bytes(data)
-    return held[1]
-
-
-def facts_folder() -> Path:
-    """The folder of the facts that users told."""
-    import platformdirs
-
-    return platformdirs.user_data_path("tagframe") / "facts"
 
 
 class KnowledgeStore:
@@ -190,9 +81,9 @@ class KnowledgeStore:
         Raises:
             UnreadableFacts: they cannot be read.
         """
-        if self._file is not None and self._file.file.mark() != self._mark:
+        if self._file is not None and self._file.mark() != self._mark:
             with self._lock:
-                mark = self._file.file.mark()
+                mark = self._file.mark()
                 kept = self._file.read()
                 if kept is not None:
                     self._told = self._told.merged(kept.told)
@@ -256,9 +147,9 @@ class KnowledgeStore:
         """
         if self._file is None:
             return False
-        self._file.file.mend()
+        self._file.mend()
         self._mark = None
-        return bool(self.told.facts) or self._file.file.mark() is not None
+        return bool(self.told.facts) or self._file.mark() is not None
 
     def add(self, told: Told) -> None:
         """Add these facts in memory only."""
@@ -391,12 +282,12 @@ class KnowledgeStore:
             self._told = self._bare(change(self._told))
             return
         try:
-            with self._file.file.locked():
+            with self._file.locked():
                 kept = self._file.read()
                 told = self._bare(change(self._told.merged(kept.told) if kept else self._told))
                 copy_of = tuple(sorted({*self._copy_of, *(kept.copy_of if kept else ())}))
                 self._file.write(Kept(self._file.place, told, self._identities(told, kept), copy_of))
-                self._told, self._mark = told, self._file.file.mark()
+                self._told, self._mark = told, self._file.mark()
         except OSError as error:
             self._told = self._bare(change(self._told))
             if self._told.facts:
@@ -434,8 +325,7 @@ class KnowledgeStore:
         # The tables have samples here, also of columns that may be hidden later. Columns that are hidden after pickling
         # are looked up in a file: a corpus of frames has no other place for them.
         if self._file is None and type(self) is KnowledgeStore:
-            place = KeptFile(facts_folder() / f"frames-{secrets.token_hex(8)}{_SUFFIX}")
-            self._file = FactsFile(place, "tables in memory that were pickled")
+            self._file = FactsFile.of_frames(secrets.token_hex(8))
         return {**self.__dict__, "_lock": None, "_here": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -504,20 +394,6 @@ def _say_copied(table: str, column: str, other: str, relation: str) -> None:
         f"corpus.show({f'{table}.{column}'!r}) shows it",
         CopiedDataWarning,
     )
-
-
-def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
-    """Read a key from text: ``"orders.buyer = customers.id"``, several pairs of columns joined by ``and``.
-
-    A :class:`ToldKey` is taken as it is, for columns that text cannot name (``"a and b"``).
-
-    Raises:
-        InvalidArgument: another form, a column and itself, or a side that may be in several tables.
-        TableNotFound, ColumnNotFound: an unknown name.
-    """
-    if isinstance(text, ToldKey):
-        return text
-    return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))
 
 
 _LISTED = 20

@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.told import Knowledge, plain_name
-from tagframe.corpus.told_facts import KINDS, Told
+from tagframe.corpus.told.facts import KINDS, Knowledge, Told, plain_name
 from tagframe.engines.registry import ENGINES
 
 _SHOWN = 64
