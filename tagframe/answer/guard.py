@@ -217,7 +217,7 @@ class Reader:
             shown = [column.name for column in profile.columns if column.for_models]
             if words is not None:  # one at least: the rows are counted
                 shown = [column for column in shown if column.casefold() in words] or shown[:1]
-            copy = self._copies.get((id, *shown))
+            copy = next((one for (of, *has), one in self._copies.items() if of == id and {*shown} <= {*has}), None)
             if copy is None:
                 copy = self._copy(id, profile, shown, limit=1 if explain else None)
                 if not explain:
