@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import sqlite3
 import warnings
@@ -15,6 +16,7 @@ import pytest
 import tagframe as tf
 from tagframe.agents.command import _seen
 from tagframe.answer import SQLLimits
+from tagframe.engines.seen_rows import SeenTable, columns_tested
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, SQLFailed, TableNotFound, UnsafeSQL
 from tests import test_hidden_roads as hidden_roads
 from tests.answer import test_hostile_duckdb, test_hostile_postgres, test_hostile_sql
@@ -186,6 +188,76 @@ def test_each_use_of_a_table_has_the_row_rule(frames, sql):
     assert tf.exec_sql(frames.for_reader("support", **SEEN))(sql).iloc[0, 0] == 40
 
 
+MANY = pd.DataFrame(
+    {
+        "nr": [1, 2, 3, 4, 5, -6],
+        "region": ["EU", "eu", "US", None, "Ü", "EU "],
+        "amount": [1.5, 2.0, None, 1e300, -0.5, 10.0],
+        "day": pd.to_datetime(["2024-01-01", "2024-01-02", None, "2024-01-04", "1999-12-31", "2024-01-02"]).date,
+        "at": pd.to_datetime(
+            ["2024-01-01", "2024-01-02", None, "2024-01-02 10:00", "1999-12-31 23:59:59", "2024-01-03"],
+            format="ISO8601",
+        ),
+    }
+).astype({"at": "datetime64[us]"})
+AS_TEXT = MANY.assign(**{name: [None if pd.isna(one) else str(one) for one in MANY[name]] for name in ("day", "at")})
+CHOSEN = [
+    "region = 'EU'", "'EU' < region", "region in ('EU', 'Ü') and amount < 10", "(nr between 2 and 4)",
+    "nr IN (1, -6, 9)", "nr >= -6 and (nr < 2.5)", "amount > 1.5", "2 = amount", "AMOUNT <= 9.5 AND Region >= 'E'",
+    "day >= '2024-01-02' and nr > 0", "at >= '2024-01-02'", "at < '2024-01-02'",
+]  # fmt: skip
+READ = [
+    "region <> 'EU'", "region = 'EU' or nr = 2", "not nr = 2", "region is null", "amount is not null",
+    "region like 'e%'", "length(region) = 2 and nr < 3", "nr < '3'", "region = 5", "amount between nr and 5",
+    "region = 'EU' collate nocase", "day > '2024'", "day < '2024-02-31'", "day = '2024-01-02'", "at <= '2024-01-02'",
+    "at > '2024-01-02'", "at = '2024-01-02 00:00:00'", "nr = 1e999", "amount <= 1e300",
+]  # fmt: skip
+
+
+def many_in_postgres(folder, request):
+    rows = ", ".join(str(tuple(None if pd.isna(cell) else str(cell) for cell in row)) for row in MANY.values.tolist())
+    return request.getfixturevalue("database")(
+        "CREATE TABLE many (nr int, region text, amount float8, day date, at timestamp);"
+        f"INSERT INTO many VALUES {rows.replace('None', 'NULL')}"
+    )
+
+
+def many_in_sqlite(folder, request):
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
+        AS_TEXT.to_sql("many", connection, index=False)
+    return folder / "shop.sqlite"
+
+
+def many_in_lake(folder, request):
+    pytest.importorskip("duckdb")
+    MANY.to_parquet(folder / "many.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("make", [lambda *_: {"many": MANY}, many_in_sqlite, many_in_lake, many_in_postgres])
+def test_a_source_chooses_the_rows_that_sqlite_would(make, tmp_path, request, monkeypatch):
+    opened = make(tmp_path, request)
+    corpus = tf.open_corpus(opened, progress=False, **({"engine": "duckdb"} if opened == tmp_path else {}))
+    (id,) = corpus.ids
+    engine, names = corpus.engine(id), list(MANY.columns)
+
+    def seen(rule):
+        table = SeenTable(engine, corpus.source_table(id), ("nr",), ("",), rule, columns_tested(rule, names))
+        return sorted(table.rows(["nr"], None)["nr"].tolist())
+
+    with closing(sqlite3.connect(":memory:")) as oracle:
+        AS_TEXT.to_sql("many", oracle, index=False)
+        right = {
+            rule: sorted(nr for (nr,) in oracle.execute(f"SELECT nr FROM many WHERE {rule}")) for rule in CHOSEN + READ
+        }
+    assert {rule: seen(rule) for rule in CHOSEN + READ} == right
+    if not isinstance(opened, dict):
+        monkeypatch.delattr(type(engine), "scan")  # the other rows are not even read
+        ordered = {"'EU' < region", "AMOUNT <= 9.5 AND Region >= 'E'"}  # texts, as the server's language orders them
+        chosen = [rule for rule in CHOSEN if "postgresql" not in str(opened) or rule not in ordered]
+        assert {rule: seen(rule) for rule in chosen} == {rule: right[rule] for rule in chosen}
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [
@@ -252,6 +324,19 @@ def test_texts_and_keys_that_name_what_is_hidden_are_not_shown(frames):
     view = frames.for_reader("support", hide=["people"])
     profile = view.profile("orders")
     assert (profile.description, profile.column("item").description, profile.foreign_keys) == ("", "the thing", ())
+
+
+def test_a_key_of_a_semantic_model_tells_nothing_of_what_is_hidden(frames, tmp_path):
+    sides = {"from": "orders", "to": "people", "from_columns": ["buyer"], "to_columns": ["id"]}
+    datasets = [{"name": name, "source": name} for name in ("orders", "people")]
+    (tmp_path / "m.json").write_text(
+        json.dumps({"name": "m", "datasets": datasets, "relationships": [{"name": "by_ssn", **sides}]})
+    )
+    frames.describe(tmp_path / "m.json")
+    assert "by_ssn, holds for 100% of the rows" in frames.keys.frame()["reason"][0]
+    view = frames.for_reader("support", hide=["people.ssn"], where={"orders": "region = 'EU'"})
+    assert view.keys.frame()["reason"][0].startswith("declared by a semantic model, ")
+    assert "rows" not in view.keys.frame()["reason"][0]
 
 
 def test_a_column_that_is_hidden_later_is_hidden_from_the_reader(frames):

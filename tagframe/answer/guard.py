@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -90,6 +90,21 @@ def _check_statement(
             raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
 
 
+def _words_in(sql: str) -> frozenset[str] | None:
+    """All names and texts in a statement of SQLite, of which columns are some; None if it may read columns unnamed."""
+    from sqlglot import exp
+
+    words = set()
+    for node in trees_of(sql, SQLITE.name)[0].walk():
+        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+            return None
+        if isinstance(node, exp.Join) and node.args.get("method"):  # NATURAL
+            return None
+        if isinstance(node, exp.Identifier | exp.Literal):
+            words.add(node.name.casefold())
+    return frozenset(words)
+
+
 MOST_COPIED = 5_000_000
 """The most rows of a table in a database or a lake that are copied for a statement in another engine."""
 
@@ -112,7 +127,7 @@ class Reader:
     tables: Mapping[str, str]
     limits: SQLLimits = field(default_factory=SQLLimits)
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
-    _copies: dict[str, pa.Table] = field(default_factory=dict, repr=False)
+    _copies: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False)
 
     def admitting(self, sql: str) -> Reader:
         """The same reader, with tables of the corpus that a statement names beyond its own.
@@ -192,22 +207,26 @@ class Reader:
         spent = time.monotonic() - start
         # An engine that only holds rows runs no statement where the tables are: they are copied for each.
         in_place = not isinstance(engine, RowsOnly) or engine.dialect != RowsOnly.dialect
-        own, others = {}, {}
+        own, others, words = {}, {}, _words_in(checked) if engine.dialect == SQLITE else None
         for name, id in named.items():
             profile = self.corpus.profile(id)
             if self.corpus.engine(id) == engine and in_place:
                 hidden = tuple(column.name for column in profile.columns if not column.for_models)
                 own[name] = Readable(self.corpus.source_table(id), hidden)
-            elif explain and id not in self._copies:
-                others[name] = self._copy(id, profile, limit=1)
-            else:
-                if id not in self._copies:
-                    self._copies[id] = self._copy(id, profile)
-                others[name] = self._copies[id]
+                continue
+            shown = [column.name for column in profile.columns if column.for_models]
+            if words is not None:  # one at least: the rows are counted
+                shown = [column for column in shown if column.casefold() in words] or shown[:1]
+            copy = next((one for (of, *has), one in self._copies.items() if of == id and {*shown} <= {*has}), None)
+            if copy is None:
+                copy = self._copy(id, profile, shown, limit=1 if explain else None)
+                if not explain:
+                    self._copies[id, *shown] = copy
+            others[name] = copy
         with logs.statement("answer", checked, engine.dialect.name):
             return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
 
-    def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
+    def _copy(self, id: str, profile: TableProfile, shown: Sequence[str], limit: int | None) -> pa.Table:
         engine = self.corpus.engine(id)
         is_large = engine is not None and engine.picks_rows and (profile.rows or 0) > MOST_COPIED
         if is_large and limit is None:
@@ -217,6 +236,5 @@ class Reader:
                 f"{MOST_COPIED:,} are copied: read only the rows that you need (found.merge(where=…, columns=…)), and "
                 "ask over that frame"
             )
-        shown = [column.name for column in profile.columns if column.for_models]
         rows = self.corpus.read(id, shown, limit=limit)
         return self.engine.dialect.brought(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SOME_ROWS = "(You see only some of its rows.)"
 """What a reader who is told of hidden things reads of a table with a row rule."""
+_A_MODEL = "a semantic model"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def seen_by(
             profile = replace(profile, columns=own, rows=made.rows, estimated=False)
         profiles.append(profile)
     by_name = {(one.database, one.name.casefold()): one for one in profiles}
-    profiles = [_of_what_is_seen(one, by_name, words, one.id in rules, sight.say_hidden) for one in profiles]
+    profiles = [_of_what_is_seen(one, by_name, words, rules, sight.say_hidden) for one in profiles]
     store = _OfReader(told, {(one.id, column.name) for one in profiles for column in one.columns})
     store.unseen = frozenset(words) if sight.say_hidden else frozenset()
     return profiles, {id: Origin("reader", id, source.kind, source) for id in seen}, store
@@ -184,11 +185,12 @@ def _of_what_is_seen(
     profile: TableProfile,
     by_name: Mapping[tuple[str, str], TableProfile],
     words: Iterable[str],
-    has_rule: bool,
+    rules: Collection[str],
     say_hidden: bool,
 ) -> TableProfile:
     """The profile without keys and texts that name what is hidden, or that a model wrote who had seen more."""
     own = {column.name for column in profile.columns}
+    hidden = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words) or r"(?!)", re.IGNORECASE)
 
     def seen(keys: Iterable[ForeignKey]) -> tuple[ForeignKey, ...]:
         there = []
@@ -196,10 +198,11 @@ def _of_what_is_seen(
             other = by_name.get((key.other_database or profile.database, key.other_table.casefold()))
             others = {column.name.casefold() for column in other.columns} if other else set()
             if own >= {*key.columns} and other and others >= {name.casefold() for name in key.other_columns}:
-                there.append(replace(key, said="", why=""))
+                by = key.by and (_A_MODEL if hidden.search(re.sub(r"[\W_]+", " ", key.by)) else key.by)
+                # The share is of all rows, also of those that are not seen.
+                holds = None if {profile.id, other.id} & {*rules} else key.holds
+                there.append(replace(key, said="", why="", by=by, holds=holds))
         return tuple(there)
-
-    hidden = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words) or r"(?!)", re.IGNORECASE)
 
     def text(said: str) -> str:
         return "" if said.startswith(BY_MODEL) or hidden.search(said) else said
@@ -215,5 +218,5 @@ def _of_what_is_seen(
         foreign_keys=seen(profile.foreign_keys),
         forbidden_keys=seen(profile.forbidden_keys),
         checked_keys=(),
-        description=f"{described} {SOME_ROWS}".strip() if has_rule and say_hidden else described,
+        description=f"{described} {SOME_ROWS}".strip() if profile.id in rules and say_hidden else described,
     )

@@ -6,20 +6,27 @@ evaluation, error or function of an engine can tell of them.
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import Chunk, Engine, SQLLimits, Stamp, TableShape, UntrustedStatement
+from tagframe.engines.cell_tests import Bound, CellTest, Kind, can_be_said, fits, is_read, kind_of
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.parsing import trees_of
+from tagframe.engines.pushdown import Selection
 from tagframe.engines.relations import relation
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import run_statement
 from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _NUMBER, _ROWS = "tagframe row", "rows"
 _SECONDS = 600.0
@@ -44,12 +51,26 @@ class SeenTable:
     tested: tuple[str, ...] = ()
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        """The rows that are seen, in the source's order."""
+        """The rows that are seen, in the source's order.
+
+        The source chooses them if it compares as the rule does; otherwise all are read.
+        """
         if not self.rule:
             return self.engine.scan(self.table, list(columns), limit)
+        tests = _comparisons(self.rule, self.tested)
+        if tests and (block := self.engine.pushdown([self.table])) is not None:
+            with block as source:
+                said = _as_said(tests, lambda name: source.cell_kind(self.table, name))
+                if said and source.takes_keys and all(source.says(self.table, test) for test in said):
+                    return source.frame(self.table, columns, Selection(said), limit)[0]
         frame = self.engine.scan(self.table, list(dict.fromkeys([*columns, *self.tested])))
-        kept = self._true_of(frame)
-        return frame.iloc[kept if limit is None else kept[:limit]][list(columns)]
+        kinds = {name: kind_of(frame[name]) for name in self.tested}
+        said = _as_said(tests, kinds.__getitem__)
+        if said and all(can_be_said(test, kinds[test.column[1]]) for test in said):
+            kept = np.flatnonzero(np.logical_and.reduce([fits(frame[test.column[1]], test) for test in said]))
+        else:
+            kept = np.array(self._true_of(frame), dtype=np.intp)
+        return frame.iloc[kept[:limit]][list(columns)]
 
     def _true_of(self, frame: pd.DataFrame) -> list[int]:
         if frame.empty:
@@ -81,6 +102,73 @@ def _comparable(cells: pd.Series) -> pd.Series:
         is_day = all(text is None or text[10:] in ("", " 00:00:00") for text in texts)
         return pd.Series([text and text[:10] if is_day else text for text in texts], cells.index, dtype=object)
     raise InvalidArgument(f"a row rule cannot test {str(cells.name)!r}, which has cells of the kind {kind!r}")
+
+
+_BOUNDS: dict[str, Bound] = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_TURNED: dict[str, str] = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "eq": "eq"}
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _comparisons(rule: str, tested: Sequence[str]) -> tuple[CellTest, ...]:
+    """The comparisons of columns with numbers and texts that the rule says, joined by AND; none if it says more."""
+    from sqlglot import exp
+
+    names = {name.casefold(): name for name in tested}
+    try:
+        tree = trees_of(rule, "sqlite")[0].unnest()
+        return tuple(
+            _comparison(part.unnest(), names) for part in (tree.flatten() if isinstance(tree, exp.And) else [tree])
+        )
+    except ValueError:
+        return ()
+
+
+def _comparison(part: exp.Expr, names: Mapping[str, str]) -> CellTest:
+    from sqlglot import exp
+
+    column, sign, others = part.this, part.key, [part.args.get("expression")]
+    if isinstance(part, exp.In):
+        sign, others = "eq", part.expressions
+    elif isinstance(part, exp.Between):
+        others = [part.args["low"], part.args["high"]]
+    elif sign in _TURNED and isinstance(part.expression, exp.Column):
+        column, sign, others = part.expression, _TURNED[sign], [part.this]
+    if sign not in (*_TURNED, "between") or not isinstance(column, exp.Column) or not others:
+        raise ValueError(f"{part.sql()} is no plain comparison")
+    bound: Bound | None = "between" if sign == "between" else _BOUNDS.get(sign)
+    return CellTest(("", names[column.name.casefold()]), tuple(map(_constant, others)), bound=bound, is_plain=True)
+
+
+def _constant(node: exp.Expr | None) -> int | float | str:
+    from sqlglot import exp
+
+    is_negative = isinstance(node, exp.Neg)
+    literal = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(literal, exp.Literal) or (is_negative and literal.is_string):
+        raise ValueError("neither a number nor a text")
+    if literal.is_string:
+        return str(literal.this)
+    number = int(literal.this) if literal.this.isdigit() else float(literal.this)
+    return -number if is_negative else number
+
+
+def _as_said(tests: Sequence[CellTest], kind_of_column: Callable[[str], Kind]) -> tuple[CellTest, ...]:
+    """The tests as columns of these kinds are compared, in the meaning of the rule; none if one has another meaning."""
+    said = []
+    for test in tests:
+        kind = kind_of_column(test.column[1])
+        if kind in ("date", "moment", "decimal"):
+            # A rule compares a moment as a text, of which a day is the beginning.
+            is_day = all(isinstance(value, str) and _DAY.fullmatch(value) for value in test.values)
+            is_same = kind == "date" or test.bound in (">=", "<")
+            is_number = not any(isinstance(value, str) for value in test.values)
+            if not (is_number if kind == "decimal" else is_day and is_same):
+                return ()
+            if not all(is_read(value, kind) for value in test.values):
+                return ()
+            test = replace(test, is_plain=False)
+        said.append(test)
+    return tuple(said)
 
 
 def columns_tested(rule: str, columns: Sequence[str]) -> tuple[str, ...]:

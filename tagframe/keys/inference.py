@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -340,18 +340,47 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
 
     What a model said of a pair is evidence for it or against it. Given and declared pairs score 1. Pairs that the user
     forbade are left out. If past statements join two tables in another way, the odds of their inferred pairs are
-    halved. Best first.
+    halved. If a user or a semantic model tells a key of a column, inferred pairs of that column with copies of its
+    target get a small chance. Best first.
     """
-    told = _declared(tables, given=True)
+    told = [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]
     ran = {pair.tables for pair in told if pair.evidence is _RAN}
     found = {pair: _never_run(pair) if pair.tables in ran else pair for pair in _checked(pairs, tables)}
-    for pair in [*(_declared(tables, given=False) if declared else []), *told]:
+    for pair in told:
         known = found.pop(pair, None) or found.pop(pair.reversed(), None)
         if known is not None:
             reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
             pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
         found[pair] = pair
-    return _best_first(_allowed(found.values(), tables))
+    targets = dict(map(_ends, (pair for pair in told if pair.evidence not in (_TOLD[0], _RAN))))
+    return _best_first(_allowed(_without_detours(found.values(), targets), tables))
+
+
+_End = tuple[str, tuple[str, ...]]
+
+
+def _ends(pair: KeyPair) -> tuple[_End, _End]:
+    return (pair.left_table, pair.left_columns), (pair.right_table, pair.right_columns)
+
+
+def _without_detours(pairs: Collection[KeyPair], targets: Mapping[_End, _End]) -> Collection[KeyPair]:
+    """The pairs, with a small chance for those that join a column with a copy of the target that is told for it.
+
+    A copy is what a likely pair joins with the target. The way through the target says the same.
+    """
+    if not targets:
+        return pairs
+    linked = {frozenset(_ends(pair)) for pair in pairs if pair.score >= ACCEPTED}
+
+    def is_detour(pair: KeyPair) -> bool:
+        left, right = _ends(pair)
+        ways = {frozenset((left, targets.get(left, left))), frozenset((targets.get(left, left), right))}
+        return pair.evidence.is_guess and left in targets and ways <= linked
+
+    return [replace(pair, score=min(pair.score, _DETOUR)) if is_detour(pair) else pair for pair in pairs]
+
+
+_DETOUR = probability(-2.0)
 
 
 def infer_key_pairs(

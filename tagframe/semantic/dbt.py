@@ -80,6 +80,7 @@ _NODE = {
     "attached_node": str,
     "column_name": str,
     "test_metadata": {"name": str, "kwargs": object},
+    "config": {"alias": str, "where": str},
 }
 _MANIFEST = {
     "metadata": {"project_name": str},
@@ -129,10 +130,7 @@ def _of_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
             continue
         name = str(given.get("column_name") or node["column_name"])
         column = next((one for one in about["columns"] if _plain(one["name"]) == _plain(name)), None)
-        if name and column is None:
-            column = shaped({"name": name}, _COLUMN, [])
-            about["columns"].append(column)
-        (column or about)["tests"].append({kind: given})
+        (column or about)["tests"].append({kind: {"config": node["config"], "column_name": name, **given}})
     return {
         **manifest,
         "models": [one for one in tables.values() if one["resource_type"] != "source"],
@@ -217,21 +215,24 @@ class _Project:
             called, told = column["name"], self._put(column["description"])
             field = {"name": called, "expression": ansi(called), **({"description": told} if told else {})}
             dataset["fields"][called] = field
-            for kind, options in _tests(column):
-                if kind == "unique":
-                    unique[called] = None
-                elif kind == "not_null":
-                    known.add(called)
-                elif kind.rpartition(".")[2] in ("relationships", "relationships_where"):
-                    self._relate(name, [called], str(options.get("to")), [str(options.get("field"))])
             for constraint in column["constraints"]:
                 self._constraint(dataset, {**constraint, "columns": [called]})
         for constraint in one["constraints"]:
             self._constraint(dataset, constraint)
-        for kind, options in _tests(one):
+        of_columns = ((column["name"], *each) for column in one["columns"] for each in _tests(column))
+        of_table = ((_column_of(each[1]), *each) for each in _tests(one))
+        for called, kind, options in (*of_columns, *of_table):
             columns = options.get("combination_of_columns")
             if kind.endswith("unique_combination_of_columns") and isinstance(columns, list):
                 dataset["unique_keys"].append([*map(str, columns)])
+            elif not called:
+                continue
+            elif kind == "unique":
+                unique[called] = None
+            elif kind == "not_null":
+                known.add(called)
+            elif kind.rpartition(".")[2] in ("relationships", "relationships_where"):
+                self._relate(name, [called], str(options.get("to")), [str(options.get("field"))])
         keys = [one for one in unique if one in known]
         if len(keys) == 1:
             dataset["primary_key"] = dataset["primary_key"] or keys
@@ -374,14 +375,29 @@ def _conditions(filters: Mapping[str, Any]) -> list[str]:
 
 
 def _tests(one: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and arguments of each test of a table or a column."""
+    """Name and arguments of each test of a table or a column, without those that are off.
+
+    A test of uniqueness or of nulls that looks at some of the rows only is left out, too.
+    """
     for test in [*one["data_tests"], *one["tests"]]:
         given = test if isinstance(test, Mapping) else {str(test): {}}
         named = given.get("test_name")
         kind, options = (named, given) if named else next(iter(given.items()), ("", {}))
         options = options if isinstance(options, Mapping) else {}
-        arguments = options.get("arguments")
-        yield str(kind), {**options, **arguments} if isinstance(arguments, Mapping) else options
+        for part in ("config", "arguments"):
+            inside = options.get(part)
+            options = {**options, **inside} if isinstance(inside, Mapping) else options
+        if options.get("enabled") is not False and not (options.get("where") and kind in _OF_ALL_ROWS):
+            yield str(kind), options
+
+
+def _column_of(options: Mapping[str, Any]) -> str:
+    """The column of a table's test; "" for an expression."""
+    name = str(options.get("column_name") or options.get("column") or "")
+    return name if re.fullmatch(r"""[\w "`\[\]-]+""", name) else ""
+
+
+_OF_ALL_ROWS = ("unique", "not_null", "unique_combination_of_columns", "dbt_utils.unique_combination_of_columns")
 
 
 def _name(one: Mapping[str, Any]) -> str:

@@ -52,7 +52,17 @@ _MODEL = {
         }
     ],
     "relationships": [
-        {"name": str, "from": str, "to": str, "from_columns": [str], "to_columns": [str], **_WORDS},
+        {
+            "name": str,
+            "from": str,
+            "to": str,
+            "from_columns": [str],
+            "to_columns": [str],
+            "asof": {"from_column": str, "to_column": str, "match": str},
+            "range": {"from_column": str, "start_column": str, "end_column": str},
+            "condition": str,
+            **_WORDS,
+        },
     ],
     "metrics": [{"name": str, "expression": _EXPRESSION, **_WORDS}],
 }
@@ -259,6 +269,12 @@ class _Reader:
                 return []  # they are told as unknown
             sides.append((known.profile.id, [column for column in columns if column]))
         (left, mine), (right, theirs) = sides
+        if one["condition"]:
+            raise LookupError(f"a condition, {_short(one['condition'])!r}, is no key")
+        if compared := [*_compared(one)]:
+            equal = [(a, "=", b) for a, b in zip(one["from_columns"], one["to_columns"], strict=False)]
+            on = " and ".join(f"{one['from']}.{a} {sign} {one['to']}.{b}" for a, sign, b in [*equal, *compared])
+            raise LookupError(f"rows as of a moment are no key: merge the tables with on={on!r}")
         if len(mine) != len(theirs) or not mine:
             raise LookupError(f"{len(mine)} columns reference {len(theirs)}")
         if (left, mine) == (right, theirs):
@@ -351,6 +367,16 @@ class _Reader:
         ]
         if len(having) == 1:
             yield having[0]
+
+
+def _compared(one: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What a relationship compares beside equal columns: one moment, or the two ends of a half-open interval."""
+    moment, interval = one["asof"], one["range"]
+    if moment["to_column"]:
+        yield moment["from_column"], moment["match"] or ">=", moment["to_column"]
+    if interval["start_column"]:
+        yield interval["from_column"], ">=", interval["start_column"]
+        yield interval["from_column"], "<", interval["end_column"]
 
 
 def _short(name: str) -> str:

@@ -371,3 +371,82 @@ def test_a_half_character_and_endless_arguments_are_answered():
     assert answers[3]["result"]["isError"]
     assert "InvalidArgument" in answers[4]["result"]["content"][0]["text"]
     assert "256,000" in answers[4]["result"]["content"][0]["text"]
+
+
+HIDDEN = ("zq-", "987654", "600", "people", "ssn", "region", "by_pay", "EU")
+ROADS: list[tuple[str, dict[str, Any]]] = [
+    ("find_tables", {"question": "Which orders are there, and what is the revenue of each?"}),
+    ("describe_tables", {"tables": ["orders"]}),
+    ("describe_tables", {"tables": ["nothing"]}),
+    ("describe_tables", {"tables": ["orders"], "column": "amount"}),
+    ("describe_tables", {"tables": ["orders"], "column": "nothing"}),
+    ("describe_tables", {"value": "a"}),
+    ("plan_joins", {"tables": ["orders", "goods"]}),
+    ("plan_joins", {"tables": ["orders", "nothing"]}),
+    ("merge_tables", {"tables": ["orders", "goods"]}),
+    ("merge_tables", {"tables": ["orders"], "where": "amount > 100"}),
+    ("merge_tables", {"tables": ["orders", "goods"], "aggregate": {"orders": {"amount": "sum", "nr": "count"}}}),
+    *(("run_sql", {"sql": sql}) for sql in (
+        "SELECT * FROM orders", "SELECT count(*), max(amount), max(nr), max(rowid) FROM orders",
+        "SELECT o FROM orders o", "SELECT nothing FROM orders", "SELECT * FROM nothing", "SELECT broken(",
+        "SELECT nr FROM orders WHERE amount > 100", "SELECT abs(nr / (amount - amount)) FROM orders",
+        "SELECT json_extract(item, '$.a') FROM orders", "SELECT * FROM sqlite_master", "EXPLAIN SELECT * FROM orders",
+        "SELECT * FROM pragma_table_info('orders')", "WITH t AS (SELECT * FROM orders) SELECT count(*) FROM t",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("says", [False, True])
+def test_no_byte_for_a_reader_has_what_is_hidden(tmp_path: Path, says: bool):
+    third = 200
+    orders = {"item": ["a", "zq-1", "b"], "region": ["EU", "US", "EU"], "amount": [1.5, 987654.0, 2.5]}
+    tables = {
+        "orders": pd.DataFrame({"nr": [n % 100 for n in range(3 * third)]} | {k: v * third for k, v in orders.items()}),
+        "people": pd.DataFrame({"ssn": [f"zq-{n}" for n in range(50)], "buys": range(50)}),
+        "goods": pd.DataFrame({"code": ["a", "b", "zq-1"], "price": [1.5, 2.5, 3.5]}),
+    }
+    (tmp_path / "shop").mkdir()
+    for name, table in tables.items():
+        table.to_csv(tmp_path / "shop" / f"{name}.csv", index=False)
+    sides = {"from": "orders", "to": "goods", "from_columns": ["item"], "to_columns": ["code"]}
+    datasets = [{"name": name, "source": name, "description": f"{name} of people"} for name in tables]
+    model = {"name": "m", "datasets": datasets, "relationships": [{"name": "by_pay of people", **sides}]}
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    environment = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME")}
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in environment.items():
+            patched.setenv(name, value)
+        corpus = tf.open_corpus(tmp_path / "shop", progress=False)
+        corpus.describe(tmp_path / "m.json")
+        corpus.learn("How many orders of people?", "SELECT count(*) FROM orders WHERE region = 'EU'")
+        rules = {"orders": "region = 'EU'", "goods": "price < 3"}
+        corpus.for_reader("support", hide=["people", "orders.region"], where=rules, say_hidden=says)
+    lines: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
+        {"method": "notifications/initialized"},
+        *({"id": number, "method": method} for number, method in ((-1, "tools/list"), (-2, "resources/list"))),
+        {"id": -3, "method": "resources/read", "params": {"uri": "corpus://tables"}},
+        *({"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+          for number, (name, arguments) in enumerate(ROADS, 1)),
+    ]  # fmt: skip
+    env = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "tagframe.cli", "mcp", "shop", "--reader", "support"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    said, answers = b"", {}
+    with subprocess.Popen(command, **pipes, env=env, cwd=tmp_path) as server:  # type: ignore[call-overload]
+        for line in lines:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n")
+            server.stdin.flush()
+            while "id" in line and line["id"] not in answers and (answer := server.stdout.readline()):
+                said += answer
+                told = json.loads(answer)
+                answers[told.get("id")] = told
+        server.stdin.close()
+        said += server.stdout.read() + server.stderr.read()
+    assert [answers[one["id"]] for one in lines if "id" in one and "error" in answers[one["id"]]] == []
+    text = said.decode()
+    assert [one for one in HIDDEN if re.search(rf"(?<![\w.]){one}(?!\w)" if one.isalnum() else one, text)] == []
+    counted = next(number for number, (_, one) in enumerate(ROADS, 1) if "max(rowid)" in str(one))
+    assert fenced(answers[counted]["result"]["content"][0]["text"])["rows"] == [[400, 2.5, 99, 400]]
+    assert ("You see only some of its rows" in text) is says

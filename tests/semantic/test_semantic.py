@@ -15,7 +15,9 @@ from click.testing import CliRunner
 import tagframe as tf
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.cli import main
+from tagframe.corpus.corpus import knowledge_of
 from tagframe.errors import InvalidArgument
+from tagframe.joins import plan_tables
 
 ORDERS = pd.DataFrame(
     {
@@ -324,9 +326,8 @@ def dbt_project(folder: Path) -> Path:
     return folder
 
 
-def manifest() -> dict[str, Any]:
+def manifest(schema: dict[str, Any]) -> dict[str, Any]:
     """The manifest that dbt writes for this project: tests are nodes of their own."""
-    schema = yaml.safe_load(SCHEMA)
     nodes: dict[str, Any] = {}
     for model in schema["models"]:
         id = f"model.jaffle.{model['name']}"
@@ -345,13 +346,15 @@ def manifest() -> dict[str, Any]:
             for test in [*column.get("tests", []), *column.get("data_tests", [])]:
                 kind, given = (test, {}) if isinstance(test, str) else next(iter(test.items()))
                 kwargs = {
-                    **given.get("arguments", given),
+                    **{name: one for name, one in given.items() if name not in ("config", "arguments")},
+                    **given.get("arguments", {}),
                     "model": f"{{{{ get_where_subquery(ref('{model['name']}')) }}}}",
                 }
                 if column is not model:
                     kwargs["column_name"] = column["name"]
                 nodes[f"test.jaffle.{len(nodes)}"] = {
                     "resource_type": "test",
+                    "config": {"enabled": True, **given.get("config", {})},
                     "test_metadata": {"name": kind.rpartition(".")[2], "kwargs": kwargs},
                     "depends_on": {"nodes": [id]},
                     **({"attached_node": id} if len(nodes) % 2 else {}),
@@ -371,15 +374,19 @@ def manifest() -> dict[str, Any]:
         },
         "nodes": nodes,
         "sources": {"source.jaffle.raw.stores": stores},
-        "semantic_models": {f"semantic_model.jaffle.{one['name']}": one for one in schema["semantic_models"]},
-        "metrics": {f"metric.jaffle.{one['name']}": one for one in schema["metrics"]},
-        "exposures": {"exposure.jaffle.board": schema["exposures"][0]},
+        "semantic_models": {f"semantic_model.jaffle.{one['name']}": one for one in schema.get("semantic_models", [])},
+        "metrics": {f"metric.jaffle.{one['name']}": one for one in schema.get("metrics", [])},
+        "exposures": {f"exposure.jaffle.{one['name']}": one for one in schema.get("exposures", [])},
     }
 
 
 @pytest.mark.parametrize("form", ["project", "manifest"])
 def test_a_project_of_dbt_has_its_tests_as_keys_and_its_metrics(shop: tf.Corpus, tmp_path: Path, form: str):
-    given = dbt_project(tmp_path / "jaffle") if form == "project" else write(tmp_path / "manifest.json", manifest())
+    given = (
+        dbt_project(tmp_path / "jaffle")
+        if form == "project"
+        else write(tmp_path / "manifest.json", manifest(yaml.safe_load(SCHEMA)))
+    )
     told = shop.describe(given)
     assert told.unknown == ()
     assert told.unread == ("metric growth: it has no expression",)
@@ -401,6 +408,39 @@ def test_a_project_of_dbt_has_its_tests_as_keys_and_its_metrics(shop: tf.Corpus,
     assert [one.name for one in metrics_named("What are the takings a month?", shop)] == ["revenue"]
 
 
+BUYERS = "{name: buyers, config: {alias: customers}, columns: [{name: id, tests: [unique, not_null]}]}"
+ORDERED = "unique: {column_name: order_id}}, {not_null: {arguments: {column: order_id}}"
+
+
+@pytest.mark.parametrize("form", ["schema.yml", "manifest.json"])
+@pytest.mark.parametrize(
+    ("table", "tests", "primary", "unique", "key"),
+    [
+        ("orders", f"[{{{ORDERED}}}]", ("order_id",), [], ""),
+        ("orders", "[unique: {column: order_id, config: {where: amount > 2}}, not_null: {column: order_id}]", (), [],
+         ""),
+        ("orders", "[unique: {column_name: order_id || '-' || amount}]", (), [], ""),
+        ("orders", "[relationships: {column_name: customer, arguments: {to: ref('buyers'), field: id}}]", (), [],
+         "orders.customer = customers.id"),
+        ("orders", "[dbt_utils.relationships_where: {column: customer, to: ref('buyers'), field: id, "
+         "from_condition: amount > 2}]", (), [], "orders.customer = customers.id"),
+        ("lines", "[dbt_utils.unique_combination_of_columns: {arguments: {combination_of_columns: [order_id, line]}}]",
+         (), [["order_id", "line"]], ""),
+    ],
+)  # fmt: skip
+def test_tests_of_a_table_of_dbt_are_those_of_its_columns(
+    shop: tf.Corpus, tmp_path: Path, form: str, table: str, tests: str, primary: tuple[str, ...], unique: Any, key: str
+):
+    schema = f"models: [{BUYERS}, {{name: {table}, description: d, data_tests: {tests}}}]"
+    plain = yaml.safe_load(schema)
+    told = shop.describe(write(tmp_path / form, manifest(plain) if form == "manifest.json" else plain))
+    assert told.unknown == ()
+    assert shop.profile(table).primary_key == primary
+    (model,) = knowledge_of(shop).known.semantic
+    assert model.tables[f"shop.{table}"]["unique_keys"] == unique
+    assert [one for one, (_, origin, _) in keys(shop).items() if origin == "declared"] == [key] * bool(key)
+
+
 JAFFLE = """
 models:
   - name: customers
@@ -410,51 +450,65 @@ models:
     columns:
       - {name: order_id, tests: [unique, not_null]}
       - {name: customer_id, tests: [relationships: {to: ref('customers'), field: customer_id}]}
+  - name: stg_customers
+    columns: [{name: customer_id, tests: [unique, not_null]}]
   - name: stg_orders
     columns:
-      - {name: id, tests: [unique, not_null]}
-      - {name: user_id, tests: [relationships: {to: ref('customers'), field: customer_id}]}
+      - {name: order_id, tests: [unique, not_null]}
+      - {name: customer_id, tests: [relationships: {to: ref('stg_customers'), field: customer_id}]}
   - name: stg_payments
     columns:
-      - {name: id, tests: [unique, not_null]}
-      - {name: order_id, tests: [relationships: {to: ref('stg_orders'), field: id}]}
+      - {name: payment_id, tests: [unique, not_null]}
+      - {name: order_id, tests: [relationships: {to: ref('stg_orders'), field: order_id}]}
 exposures: [{name: board, type: dashboard, depends_on: [ref('orders')]}]
 """
 
 
-def test_between_tables_with_a_declared_key_none_is_inferred(tmp_path: Path):
+def jaffle_shop() -> dict[str, pd.DataFrame]:
+    """The tables of dbt's example project: each model beside what it is made of."""
     ids = range(1, 101)
+    customers = pd.DataFrame({"id": ids, "first_name": [f"name {id * 7 % 40}" for id in ids]})
     orders = pd.DataFrame(
-        {"id": ids, "user_id": [id * 37 % 100 + 1 for id in ids], "status": ["placed", "shipped"] * 50}
+        {"id": ids, "user_id": [id * 37 % 59 + 1 for id in ids], "status": ["placed", "shipped"] * 50}
     )
     payments = pd.DataFrame({"id": range(1, 121), "order_id": [id * 53 % 100 + 1 for id in range(120)], "amount": 5.0})
-    corpus = tf.open_corpus(
-        {
-            "customers": pd.DataFrame({"customer_id": ids, "number_of_orders": [id % 4 for id in ids]}),
-            "orders": orders.rename(columns={"id": "order_id", "user_id": "customer_id"}),
-            "stg_orders": orders,
-            "stg_payments": payments,
-        }
-    )
+    staged = {
+        "stg_customers": customers.rename(columns={"id": "customer_id"}),
+        "stg_orders": orders.rename(columns={"id": "order_id", "user_id": "customer_id"}),
+        "stg_payments": payments.rename(columns={"id": "payment_id"}),
+    }
+    return {
+        "raw_customers": customers,
+        "raw_orders": orders,
+        "raw_payments": payments,
+        **staged,
+        "customers": staged["stg_customers"].assign(number_of_orders=[id % 4 for id in ids]),
+        "orders": staged["stg_orders"].assign(amount=[id % 6 * 5.0 for id in ids]),
+    }
+
+
+def test_from_a_column_with_a_declared_key_no_other_is_inferred(tmp_path: Path):
+    corpus = tf.open_corpus(jaffle_shop())
     (tmp_path / "schema.yml").write_text(JAFFLE)
+    before = {tuple(key.replace("frames.", "").split(" = ")) for key in corpus.keys.frame()["key"]}
+    assert ("stg_orders.customer_id", "customers.customer_id") in before
     told = corpus.describe(tmp_path / "schema.yml")
     assert (told.tables, told.columns, told.keys, told.unknown, told.unread, told.checked) == (1, 1, 3, (), (), ())
-    frame = corpus.keys.frame()
-    tables = [frozenset(side.split(".")[1] for side in key.split(" = ")) for key in frame["key"]]
-    declared = {pair for pair, origin in zip(tables, frame["origin"], strict=True) if origin == "declared"}
-    assert declared == {
-        frozenset({"orders", "customers"}),
-        frozenset({"stg_orders", "customers"}),
-        frozenset({"stg_payments", "stg_orders"}),
+    declared = {
+        "orders.customer_id": "customers.customer_id",
+        "stg_orders.customer_id": "stg_customers.customer_id",
+        "stg_payments.order_id": "stg_orders.order_id",
     }
-    assert [tables.count(pair) for pair in declared] == [1, 1, 1]
-    primary = {one.name: one.primary_key for one in corpus.profiles}
-    assert primary == {
-        "customers": ("customer_id",),
-        "orders": ("order_id",),
-        "stg_orders": ("id",),
-        "stg_payments": ("id",),
-    }
+    found = corpus.keys.frame()
+    ends = [key.replace("frames.", "").split(" = ") for key in found["key"]]
+    assert {left: right for left, right in ends if left in declared} == declared
+    assert sum(left in declared for left, _ in ends) == len(declared)
+    assert ["stg_orders.order_id", "orders.order_id"] in ends
+    own = {"customers": "customer_id", "orders": "order_id", "stg_payments": "payment_id"}
+    assert {name: corpus.profile(name).primary_key for name in own} == {name: (key,) for name, key in own.items()}
+    # Where only the copy is asked for, it is joined.
+    (step,) = plan_tables(corpus, ["frames.stg_payments", "frames.orders"]).steps
+    assert (step.key.left_columns, step.key.right_columns) == (("order_id",), ("order_id",))
 
 
 def test_files_of_a_dbt_project_that_are_read_one_by_one_are_all_kept(shop: tf.Corpus, tmp_path: Path):
