@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections import defaultdict
@@ -15,11 +14,11 @@ from typing import Any, get_args
 import click
 import numpy as np
 
-from tag_bench import MethodName, SpreadCommand
+from tag_bench import DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
-from tag_bench.published import beside, plot
+from tag_bench.published import beside
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe import config
 from tagframe.answer.annotating import annotated
@@ -317,10 +316,8 @@ def _position(question: Question) -> int:
 _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
 
 
-@click.command("retrieval", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
-)
+@benchmark("retrieval")
+@DATA
 @click.option("--method", type=MethodName(), default="auto", show_default=True, help="The selector.")
 @click.option(
     "-k",
@@ -335,11 +332,11 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
 @click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
 @click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
-@click.option("--candidates", type=click.IntRange(min=1), help="Tables to choose from. [default: 20; fiben: 30]")
+@number("--candidates", None, "Tables to choose from. [default: 20; fiben: 30]")
 @click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
 @click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
-@click.option("--beam", type=click.IntRange(min=1), help="How many lists MURRE keeps at each hop; 5 by default.")
-@click.option("--hops", type=click.IntRange(min=1), help="MURRE's hops; by default 3, or 2 without a model.")
+@number("--beam", None, "How many lists MURRE keeps at each hop; 5 by default.")
+@number("--hops", None, "MURRE's hops; by default 3, or 2 without a model.")
 @click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
@@ -358,10 +355,8 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     "so nobody else may write there.",
 )
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
-@click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
-@click.option(
-    "--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, drawn at random."
-)
+@number("--limit", None, "The number of questions, from the first.")
+@number("--questions", None, "The number of questions, drawn at random.", called="drawn_questions")
 @click.option(
     "--describe",
     "descriptions",
@@ -369,13 +364,11 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     help="Descriptions of tables and columns: a CSV file, BIRD's dev_databases, ….",
 )
 @click.option("--annotate", "annotator", help="A model, or replay:STORE, that first describes tables and columns.")
-@click.option("--learn", type=click.IntRange(min=1), help="Learn this many other questions with their SQL (5 draws).")
+@number("--learn", None, "Learn this many other questions with their SQL (5 draws).")
 @click.option("--shuffled", is_flag=True, help="With --learn: give each of these questions the SQL of another one.")
 @RECORDS
 @SEEDED
 @click.option("--compare", is_flag=True, help="Print our figures and the published ones to standard error.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
     method: str,
@@ -409,9 +402,7 @@ def command(
     records: Path | None,
     seed: int,
     compare: bool,
-    picture: Path | None,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """Recall of tables, for questions that need more than one.
 
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
@@ -512,16 +503,8 @@ def command(
     result = {**settings, **result, "variant": variant, **chosen.said}
     if isinstance(encoder, KeptEmbedder):
         encoder.save()
-    ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
         if chosen.said:
             click.echo(note_of(chosen.said), err=True)
         click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
-    if picture is not None:
-        plot(dataset.name, method, ours, picture)
-    json.dump(result, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return result

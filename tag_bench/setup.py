@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 from sqlite_utils import Database
 
+from tag_bench import benchmark
 from tagframe.engines.sqlite.engine import connect_readonly
 
 # fmt: off
@@ -91,7 +92,7 @@ def said(other: list[str]) -> str:
     return f", but {'; '.join(other)}" if other else ""
 
 
-@click.command("setup", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("setup")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from",

@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 import tagframe as tf
-from tag_bench import MethodName
+from tag_bench import DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
 from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
@@ -191,25 +191,20 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
     return [question for question in dataset.questions if every or len(question.gold) > 1][:limit]
 
 
-@click.command("sql", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="The folder."
-)
+@benchmark("sql")
+@DATA
 @click.option("--method", type=MethodName("gold"), default="auto", show_default=True, help="The retrieval method.")
-@click.option(
-    "-k", "size", type=click.IntRange(min=1), default=5, show_default=True, help="The number of tables to show."
-)
+@number("-k", 5, "The number of tables to show.", called="size")
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--lm", help="A model, or replay:STORE; by default the configured model.")
 @click.option(
     "--evidence", is_flag=True, help="Search with BIRD's evidence, too, and add it to the prompt as external knowledge."
 )
 @click.option("--every-question", is_flag=True, help="Also ask questions that need one table, as MURRE does.")
-@click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
-@click.option("--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, at random.")
+@number("--limit", None, "The number of questions, from the first.")
+@number("--questions", None, "The number of questions, at random.", called="drawn_questions")
 @RECORDS
 @SEEDED
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
     method: str,
@@ -222,8 +217,7 @@ def command(
     drawn_questions: int | None,
     records: Path | None,
     seed: int,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """Execution accuracy of SQL that a model writes over retrieved tables, beside the published figures.
 
     Example: python -m tag_bench sql --data ../shared/bench/spider --method auto -k 5 --lm replay:sql.sqlite --json -
@@ -292,8 +286,6 @@ def command(
         "errors": sum(bool(outcome.error) for outcome in outcomes),
         "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},
     }
-    json.dump(result, output, indent=2)
-    output.write("\n")
     accuracy = result["execution_accuracy"]
     click.echo(
         f"{dataset.name}, {method}, K={size}: execution accuracy "
@@ -308,3 +300,4 @@ def command(
     )
     for name, figures in PUBLISHED.get(dataset.name, {}).items():
         click.echo(f"published, {name}: {figures}", err=True)
+    return result

@@ -23,7 +23,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench import SpreadCommand, new_figure
+from tag_bench import benchmark, number
 from tag_bench.lake import synthetic_lake
 from tag_bench.speed import lakes
 from tagframe.corpus import Corpus, TableProfile, corpus_vectors, vectors_of
@@ -89,18 +89,6 @@ def _choose(index: RetrievalIndex, method: str, question: Question) -> None:
     METHODS[method].select(METHODS[method].prepared(index, question).problem, 5)
 
 
-def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """A plot of milliseconds per question by the number of tables."""
-    figure, axes = new_figure()
-    for method in TIMED:
-        axes.loglog(
-            [row["tables"] for row in rows], [row["ms"][method]["median"] for row in rows], marker="o", label=method
-        )
-    axes.set(xlabel="tables in the corpus", ylabel="ms a question, k=5, encoding left out")
-    axes.legend()
-    figure.savefig(path, dpi=120)
-
-
 def lake(source: str, count: int) -> dict[str, Any]:
     """The cost of a whole lake, from files to answers.
 
@@ -121,7 +109,7 @@ def lake(source: str, count: int) -> dict[str, Any]:
         questions_file.write_text(json.dumps(asked), encoding="utf-8")
 
         def step(name: str) -> dict[str, Any]:
-            program = [sys.executable, "-m", "tag_bench.speed.lake_steps", name]
+            program = [sys.executable, "-m", "tag_bench.speed.lakes", name]
             done = subprocess.run([*program, folder, catalogue, questions_file], stdout=subprocess.PIPE, check=True)
             found: dict[str, Any] = json.loads(done.stdout)
             return found
@@ -131,29 +119,16 @@ def lake(source: str, count: int) -> dict[str, Any]:
         return {**result, **step("refresh")}
 
 
-@click.command("corpus", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("corpus")
 @click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
-@click.option(
-    "--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="The number per corpus."
-)
+@number("--questions", 30, "The number per corpus.", called="count")
 @click.option("--lake", "source", help="A folder of Spider 2's tables, or 'synthetic': measure from files to answers.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(sizes: tuple[int, ...], count: int, source: str | None, picture: Path | None, output: Any) -> None:
+def command(sizes: tuple[int, ...], count: int, source: str | None) -> dict[str, Any]:
     """Milliseconds per question, by the number of tables in the corpus.
 
-    Example: python -m tag_bench speed corpus --plot cost.png --json -
+    Example: python -m tag_bench speed corpus --tables 100 1000
     """
     if source is not None:
-        json.dump(lake(source, count), output, indent=2)
-        output.write("\n")
-        return
+        return lake(source, count)
     rows = [cost(tables, count) for tables in sizes]
-    if picture is not None:
-        plot(rows, picture)
-    json.dump({"lakes": rows}, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return {"lakes": rows}

@@ -22,7 +22,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import SpreadCommand
+from tag_bench import benchmark
 from tag_bench.lake import ADJECTIVES, NOUNS
 
 _ROWS = 200
@@ -107,10 +107,9 @@ def _measure(file: str) -> dict[str, Any]:
     }
 
 
-@click.command("keys", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("keys")
 @click.option("--tables", "sizes", type=click.IntRange(min=4), multiple=True, default=(100, 200, 400, 1000))
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(sizes: tuple[int, ...], output: Any) -> None:
+def command(sizes: tuple[int, ...]) -> dict[str, Any]:
     """Seconds of the first question over one database of an ERP, in a fresh cache, by its number of tables.
 
     Example: python -m tag_bench speed keys --tables 100 200 400 1000
@@ -119,8 +118,7 @@ def command(sizes: tuple[int, ...], output: Any) -> None:
     for tables in sizes:
         cases.append(cost(tables))
         click.echo(json.dumps(cases[-1]), err=True)
-    json.dump({"cases": cases, "exponent": exponent(cases)}, output, indent=1)
-    output.write("\n")
+    return {"cases": cases, "exponent": exponent(cases)}
 
 
 if __name__ == "__main__":

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from typing import Any
 
 import click
 
+from tag_bench import benchmark, number
 from tag_bench.server import ServerProcess
-from tag_bench.speed.cases import CASES, Case
+from tag_bench.speed.cases import CASES, LATENCY, Case
+from tag_bench.speed.sides import median
 
 _TIMEOUT = 900
 _QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TQDM_DISABLE": "1"}
@@ -38,37 +39,26 @@ def measure(case: Case, side: str, url: str) -> dict[str, float]:
 
 def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
     """Both sides of a case, by their key in the output."""
-    sides = ["ours", *(["peer"] if peer and case.peer is not None else [])]
+    sides = ["ours", *(["peer"] if peer else [])]
     runs: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
     repeats = max(repeats, case.repeats)
-    with ServerProcess(case.latency, case.answers) as server:
-        for _ in range(repeats):
-            for side in sides:
-                figures = measure(case, side, server.url)
-                runs[side].append(figures)
-                click.echo(f"{case.name} {side}: {figures['requests']} requests, {figures['seconds']:.2f} s", err=True)
-    result: dict[str, Any] = {"name": case.name, "repeats": repeats}
-    for side in sides:
-        result[side] = {name: round(statistics.median(run[name] for run in runs[side]), 4) for name in runs[side][0]}
-    return result
+    with ServerProcess(LATENCY, case.answers) as server:
+        for side in sides * repeats:
+            figures = measure(case, side, server.url)
+            runs[side].append(figures)
+            click.echo(f"{case.name} {side}: {figures['requests']} requests, {figures['seconds']:.2f} s", err=True)
+    found = {side: {name: round(figure, 4) for name, figure in median(run).items()} for side, run in runs.items()}
+    return {"name": case.name, "repeats": repeats, **found}
 
 
-@click.command("operators", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("operators")
 @click.option("--peer", type=click.Choice(["lotus"]), help="Also measure another library (needs its extra).")
 @click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="Only these cases.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="The lowest number of runs of each side.",
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(peer: str | None, names: tuple[str, ...], repeats: int, output: Any) -> None:
+@number("--repeats", 1, "The lowest number of runs of each side.")
+def command(peer: str | None, names: tuple[str, ...], repeats: int) -> dict[str, Any]:
     """Requests, rounds, tokens and seconds of the operators, with a local server.
 
     Example: python -m tag_bench speed operators --peer lotus --json -
     """
     cases = [compare(CASES[name], peer is not None, repeats) for name in names or CASES]
-    json.dump({"cases": cases}, output, indent=2)
-    output.write("\n")
+    return {"cases": cases}

@@ -6,7 +6,6 @@ JAR's weights for BIRD. If both finish, their objectives are compared.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import SpreadCommand
+from tag_bench import DATA, benchmark, number
 from tag_bench.data import Dataset, read_dataset, read_decompositions
 from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
@@ -89,30 +88,15 @@ def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str
     return {name: spread(values) for name, values in found.items()}
 
 
-@click.command("selectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
-)
-@click.option("--questions", type=click.IntRange(min=1), default=60, show_default=True, help="The number of questions.")
-@click.option(
-    "--mip-questions",
-    type=click.IntRange(min=0),
-    default=6,
-    show_default=True,
-    help="The number of them for the solver.",
-)
+@benchmark("selectors")
+@DATA
+@number("--questions", 60, "The number of questions.")
+@number("--mip-questions", 6, "The number of them for the solver.", least=0)
 @click.option(
     "--mip-k", "mip_sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5), help="The numbers of tables."
 )
 @click.option("--mip-seconds", type=float, default=60.0, show_default=True, help="The solver's time limit.")
-@click.option(
-    "--candidates",
-    type=click.IntRange(min=1),
-    default=CANDIDATES,
-    show_default=True,
-    help="The number of candidate tables.",
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+@number("--candidates", CANDIDATES, "The number of candidate tables.")
 def command(
     data: Path,
     questions: int,
@@ -120,8 +104,7 @@ def command(
     mip_sizes: tuple[int, ...],
     mip_seconds: float,
     candidates: int,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """Time the selectors on the questions of a benchmark.
 
     Example: python -m tag_bench speed selectors --data spider --json -
@@ -155,9 +138,4 @@ def command(
     report["objective_max_difference"] = max(differences, default=None)
     report["problems"] = len(differences)
     report["auto"] = calls(index, [case.question for case in problems])
-    json.dump(report, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import statistics
 import sys
 import tempfile
 import time
@@ -115,6 +116,11 @@ def bare(case: Case, url: str, folder: Path) -> Run:
 
 
 SIDES = {"ours": ours, "lotus": lotus, "bare": bare}
+
+
+def median(runs: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure."""
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
 def memory_mb() -> float:

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from tag_bench import benchmark
 from tag_bench.speed.source_cases import CASES, SourceCase
 
 _TIMEOUT = 1_800
@@ -44,7 +45,7 @@ def all_steps(case: SourceCase, scale: float) -> dict[str, Any]:
     return result
 
 
-@click.command("sources", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("sources")
 @click.option(
     "--case",
     "names",
@@ -55,8 +56,7 @@ def all_steps(case: SourceCase, scale: float) -> dict[str, Any]:
     "--scale", type=click.FloatRange(min=0, min_open=True, max=1), default=1, show_default=True,
     help="The share of the full sizes, for a quick run.",
 )  # fmt: skip
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(names: tuple[str, ...], scale: float, output: Any) -> None:
+def command(names: tuple[str, ...], scale: float) -> dict[str, Any]:
     """Seconds, megabytes and requests over servers, lakes and partitions.
 
     Example: python -m tag_bench speed sources --case postgres_merge --scale 0.1 --json -
@@ -65,5 +65,4 @@ def command(names: tuple[str, ...], scale: float, output: Any) -> None:
     if unknown:
         raise click.BadParameter(f"no case {', '.join(unknown)}; there are {', '.join(CASES) or 'none'}")
     cases = [all_steps(CASES[name], scale) for name in names or CASES]
-    json.dump({"cases": cases}, output, indent=2)
-    output.write("\n")
+    return {"cases": cases}

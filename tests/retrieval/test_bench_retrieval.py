@@ -111,13 +111,6 @@ def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path,
     assert "variant 'D', here 'F'" in refused.output
 
 
-@pytest.mark.slow
-def test_the_comparison_is_drawn(folder):
-    pytest.importorskip("matplotlib")
-    run(folder, "--method", "lexical", "--plot", str(folder / "plot.png"))
-    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_relevance_from_elsewhere_decides(folder):
     (folder / "coarse.json").write_text(json.dumps([{"d#sep#owner": 1.0}, {}]))
     report, _ = run(folder, "--method", "dense", "--coarse", str(folder / "coarse.json"), "-k", "1")
