@@ -84,8 +84,7 @@ dist: setup
 # A JSON file in bench/results for each part; then docs/benchmarks.md and the figures of the README.
 bench: setup setup-pandas2
 	@test -n "$(DATA)" || { echo "DATA=DIR names the folder of the data sets"; exit 1; }
-	$(BIN)/python -m tag_bench bench --data "$(DATA)" $(PARTS)
-	$(BIN)/python -m tag_bench bench
+	$(BIN)/python -m tag_bench bench --data "$(DATA)" $(PARTS); status=$$?; $(BIN)/python -m tag_bench bench; exit $$status
 
 lint: setup
 	$(BIN)/ruff check .

@@ -90,7 +90,7 @@ def run(name: str, command: str, data: Path, at: str, folder: Path = RESULTS, wo
         printed = json.loads(text)
     except ValueError:
         printed = {"printed": text.rstrip()}
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder.mkdir(parents=True, exist_ok=True)
     made = {**printed, "commit": at, "date": date, "machine": machine(), "command": command}
     part = file.with_suffix(".new")
@@ -171,7 +171,7 @@ def page(template: str, results: Results) -> str:
     """The page: the template with all figures that there are, without what lacks them."""
     about = next(iter(results.values()), dict.fromkeys(_ABOUT, "none"))
     date = max((str(one["date"]) for one in results.values()), default="none")
-    for name, value in {**{key: str(about[key]) for key in _ABOUT}, "date": date}.items():
+    for name, value in {**{key: str(about[key]) for key in _ABOUT}, "date": date[:10]}.items():
         template = template.replace(f"{{{name}}}", value)
     kept: list[str] = []
     for section in reversed(re.split(r"(?m)^(?=#+ )", template)):
@@ -215,7 +215,8 @@ def write(results: Results) -> None:
     readme = ROOT / "README.md"
     head, title, rest = readme.read_text(encoding="utf-8").partition("## Benchmarks\n")
     figures = page(README.read_text(encoding="utf-8"), results)
-    readme.write_text(head + title + _BULLETS.sub(lambda _: figures, rest, count=1), encoding="utf-8")
+    if figures.strip():
+        readme.write_text(head + title + _BULLETS.sub(lambda _: figures, rest, count=1), encoding="utf-8")
 
 
 @click.command("bench")

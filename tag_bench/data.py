@@ -152,7 +152,7 @@ def _family(declared: str) -> TypeFamily:
     return _FAMILIES.get(word.group() if word else "", "text")
 
 
-_FAMILIES: dict[str, TypeFamily] = {
+_SNOWFLAKE: dict[str, TypeFamily] = {
     "NUMBER": "integer", "FLOAT": "real", "TEXT": "text", "BOOLEAN": "boolean", "DATE": "date", "TIME": "date",
     "TIMESTAMP_NTZ": "date", "TIMESTAMP_LTZ": "date", "TIMESTAMP_TZ": "date", "BINARY": "blob",
 }  # fmt: skip
@@ -182,7 +182,7 @@ def families(folder: Path) -> list[TableProfile]:
 
 def _column(given: Mapping[str, Any], position: int) -> ColumnProfile:
     samples = tuple(str(value) for value in given.get("samples") or ())
-    family = _FAMILIES.get(str(given["type"]).split("(")[0].upper(), "text")
+    family = _SNOWFLAKE.get(str(given["type"]).split("(")[0].upper(), "text")
     return ColumnProfile(
         given["name"],
         position,

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import tagframe as tf
 from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn
+from tag_bench.measured import reliability
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
-from tag_bench.retrieval import reliability
 from tag_bench.syn_shown import pooled
 from tagframe.answer.doubts import doubts_of
 from tagframe.answer.query import Query

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,8 @@ from tag_bench import benchmark, number
 from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
-from tag_bench.merge_cost import merge_ratio, push_down
+from tag_bench.measured import peak_mb
+from tag_bench.merge_cost import merge_ratio
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.perturbed import DISTURBANCES
 from tag_bench.records import RECORDS, Records, settings_of
@@ -239,8 +239,7 @@ def lake_cost(tables: int) -> dict[str, Any]:
         "tables": tables,
         "columns": sum(len(table.columns) for table in lake.tables),
         "seconds": round(seconds, 2),
-        # Linux counts in KiB; the whole process, the lake included.
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mb": round(peak_mb()),  # the whole process, the lake included
         "precision": percent(right, len(found)),
         "recall": percent(right, len(lake.keys)),
     }
@@ -363,5 +362,4 @@ def command(
         "tables": sum(len(database.tables) for database in filled),
         "lake": lake_cost(lake_tables) if lake_tables else None,
         "merge_ratio": merge_ratio(merge_rows),
-        "push_down": push_down(merge_rows),
     }

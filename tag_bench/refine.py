@@ -20,8 +20,8 @@ import numpy as np
 
 from tag_bench import benchmark
 from tag_bench.data import Dataset, read_dataset
+from tag_bench.measured import reliability
 from tag_bench.records import RECORDS, Record, Records, settings_of
-from tag_bench.retrieval import reliability
 from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked

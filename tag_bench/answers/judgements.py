@@ -1,6 +1,6 @@
-"""Recorded judgements of a language model, used instead of the model.
+"""Stand-ins for models: recorded judgements, and answers and vectors in the right form without any knowledge.
 
-The file has ``filters`` (a claim that contains ``claim_contains`` is true of the cells listed under ``true``),
+The file of judgements has ``filters`` (a claim that contains ``claim_contains`` is true of the cells listed under ``true``),
 ``rankings`` (for a criterion that contains ``criterion_contains``, the order of cells is ``best_first``) and, for some
 tests, ``maps`` (for an instruction that contains ``instruction_contains``, a cell's answer is in ``answers``) and
 ``texts`` (the answer is ``text``). Other requests are refused, so that a question is never answered by chance.
@@ -26,7 +26,7 @@ _TABLE = re.compile(
     r'^(?:CREATE )?TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)\s*\(?[^\n]*\n(?:\(\n)?\s*("(?:[^"]|"")+"|`[^`]+`|\w+)',
     re.MULTILINE,
 )
-_ROWS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
+_PACKS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
 _NUMBERED = re.compile(r"^\[?\d+\]? ", re.MULTILINE)
 _FORMS = (
     ('{"text": …, "values": […]}', '{"text": "Six.", "values": [6]}'),
@@ -44,7 +44,7 @@ _FORMS = (
 def anything(request: Request) -> str:
     """An answer to a request; SQL selects the first column of the first table, judged by an LM function."""
     said = "\n".join(str(message["content"]) for message in request.messages)
-    rows = [len(_NUMBERED.findall(block[1])) for block in _ROWS.finditer(said)]
+    rows = [len(_NUMBERED.findall(block[1])) for block in _PACKS.finditer(said)]
     if "You write one SQLite SELECT statement" in said:
         table, column = _first(said)
         return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"

@@ -27,8 +27,8 @@ from tag_bench.data import SEED, drawn
 from tag_bench.doubts import area
 from tag_bench.fit import Fitted, Given, rounded, shares, to_fit
 from tag_bench.fit.likelihood import fit_logistic
+from tag_bench.measured import reliability
 from tag_bench.records import with_progress
-from tag_bench.retrieval import reliability
 from tag_bench.syn_shown import pooled
 from tagframe import results
 from tagframe.answer.answer_confidence import FEATURES, LOWERS, features_of_answer

@@ -26,8 +26,8 @@ from tag_bench.fit.examples import bare, has_rows
 from tag_bench.fit.likelihood import minimised
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
+from tag_bench.measured import reliability
 from tag_bench.records import with_progress
-from tag_bench.retrieval import reliability
 from tagframe.corpus import Corpus
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder

@@ -153,7 +153,8 @@ def read_cases(folders: Sequence[Path], questions: int, cache: Path | None) -> l
         if not has_rows(data):
             is_one = len({question.database for question in data.questions}) == 1
             found += [one for one in read_examples(folder, questions, cache) if one.variant or not is_one]
-    return found + read_names(folders, questions, cache)
+    order = [folder.resolve().name for folder in folders]
+    return sorted(found + read_names(folders, questions, cache), key=lambda one: order.index(one.data))
 
 
 def fitted(given: Given) -> Fitted:

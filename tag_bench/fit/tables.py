@@ -18,8 +18,8 @@ import numpy.typing as npt
 from tag_bench.fit import Fitted, Given, folds, left_out, percent, rounded, shares, to_fit
 from tag_bench.fit.examples import Example, read_alone, read_examples, read_names
 from tag_bench.fit.likelihood import fit_logistic, fit_sets, fit_tables, minimised, of_examples
+from tag_bench.measured import reliability
 from tag_bench.records import with_progress
-from tag_bench.retrieval import reliability
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import (
     MOST,

@@ -21,8 +21,8 @@ import pandas as pd
 
 import tagframe as tf
 from tag_bench.cascade import Drawn, binormal, simulate
+from tag_bench.measured import memory_mb, peak_mb
 from tag_bench.server import Request
-from tag_bench.speed.sides import memory_mb, peak_mb
 from tagframe.operators.proxy_rows import Targets
 
 IN_FLIGHT = 64

@@ -10,9 +10,6 @@ SQLite files, indexed, opened again, asked and refreshed, each in a separate pro
 from __future__ import annotations
 
 import json
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,6 +22,7 @@ import numpy.typing as npt
 
 from tag_bench import benchmark, number
 from tag_bench.lake import synthetic_lake
+from tag_bench.measured import in_process, spread
 from tag_bench.speed import lakes
 from tagframe.corpus import Corpus, TableProfile, corpus_vectors, vectors_of
 from tagframe.embed import Kind
@@ -78,10 +76,7 @@ def cost(tables: int, count: int) -> dict[str, Any]:
             started = time.perf_counter()
             _choose(index, method, parsed)
             times.append(1000 * (time.perf_counter() - started))
-        result["ms"][method] = {
-            "median": round(statistics.median(times), 2),
-            "p95": round(float(np.percentile(times, 95)), 2),
-        }
+        result["ms"][method] = spread(times, 2)
     return result
 
 
@@ -109,10 +104,7 @@ def lake(source: str, count: int) -> dict[str, Any]:
         questions_file.write_text(json.dumps(asked), encoding="utf-8")
 
         def step(name: str) -> dict[str, Any]:
-            program = [sys.executable, "-m", "tag_bench.speed.lakes", name]
-            done = subprocess.run([*program, folder, catalogue, questions_file], stdout=subprocess.PIPE, check=True)
-            found: dict[str, Any] = json.loads(done.stdout)
-            return found
+            return in_process("tag_bench.speed.lakes", name, folder, catalogue, questions_file)
 
         result = {"tables": counts[0], "columns": counts[1], "index": step("index"), **step("ask")}
         lakes.change_one(folder)

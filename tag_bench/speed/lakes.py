@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import resource
-import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +18,7 @@ from sqlite_utils import Database
 
 import tagframe as tf
 from tag_bench.lake import ADJECTIVES, NOUNS
+from tag_bench.measured import memory_mb, peak_mb, spread
 from tagframe.embed import get_embedder
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index_cache import index_of
@@ -37,14 +35,14 @@ def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]
         "seconds": round(answered - started, 1),
         "profiling_seconds": round(opened - started, 1),
         "cpu_seconds": round(time.process_time(), 1),
-        "peak_mb": round(_peak_mb()),
+        "peak_mb": round(peak_mb()),
         "catalogue_mb": round(catalogue.stat().st_size / 1e6),
     }
 
 
 def ask(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
     """Open again, with the times of the first question and of later ones."""
-    before = _resident_mb()
+    before = memory_mb()
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
     opened = time.perf_counter()
@@ -59,9 +57,9 @@ def ask(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
     return {
         "open_seconds": round(opened - started, 2),
         "first_seconds": round(first - opened, 2),
-        "question_ms": _spread(times),
-        "question_cpu_ms": _spread(cpu),
-        "resident_mb": round(_resident_mb() - before),
+        "question_ms": spread(times, 1),
+        "question_cpu_ms": spread(cpu, 1),
+        "resident_mb": round(memory_mb() - before),
         "families": len(index_of(corpus, get_embedder()).families),
     }
 
@@ -76,31 +74,6 @@ def refresh(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, An
         "refresh_one_seconds": round(opened - started, 2),
         "refresh_and_first_seconds": round(time.perf_counter() - started, 2),
     }
-
-
-def _spread(times: list[float]) -> dict[str, float]:
-    return {"median": round(statistics.median(times), 1), "p95": round(float(np.percentile(times, 95)), 1)}
-
-
-def _resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def _peak_mb() -> float:
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 1e6 if sys.platform == "darwin" else most / 1e3
-
-
-STEPS = {step.__name__: step for step in (index, ask, refresh)}
-
-if __name__ == "__main__":
-    name, folder, catalogue, asked = sys.argv[1:]
-    embedder = get_embedder()
-    if embedder is not None:
-        embedder.encode(["a question of no table"])
-    figures = STEPS[name](Path(folder), Path(catalogue), json.loads(Path(asked).read_text(encoding="utf-8")))
-    json.dump(figures, sys.stdout)
 
 
 SYNTHETIC = "synthetic"
@@ -222,3 +195,14 @@ def synthetic_questions(count: int) -> list[str]:
         f"of a {random.choice(ADJECTIVES)} {random.choice(NOUNS)} with status {random.choice(NOUNS)} 7?"
         for _ in range(count)
     ]
+
+
+STEPS = {step.__name__: step for step in (index, ask, refresh)}
+
+if __name__ == "__main__":
+    name, folder, catalogue, asked = sys.argv[1:]
+    embedder = get_embedder()
+    if embedder is not None:
+        embedder.encode(["a question of no table"])
+    figures = STEPS[name](Path(folder), Path(catalogue), json.loads(Path(asked).read_text(encoding="utf-8")))
+    json.dump(figures, sys.stdout)

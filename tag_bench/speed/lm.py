@@ -6,16 +6,15 @@ the sides alternate, and each figure is the median over the repeats. Imports and
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from typing import Any
 
 import click
 
 from tag_bench import benchmark, number
+from tag_bench.measured import in_process, median
 from tag_bench.server import ServerProcess
-from tag_bench.speed.sides import CASES, Case, median
+from tag_bench.speed.sides import CASES, Case
 
 _TIMEOUT = 300
 _ATTEMPTS = 3
@@ -25,15 +24,9 @@ def measure(case: Case, side: str, url: str) -> dict[str, float]:
     """One run of a side in a new process; a run that hangs is reported and repeated."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "tag_bench.speed.sides", side, case.name, url],
-                stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=True,
-            )  # fmt: skip
+            return in_process("tag_bench.speed.sides", side, case.name, url, timeout=_TIMEOUT)
         except subprocess.TimeoutExpired:
             click.echo(f"{case.name} {side}: hung for {_TIMEOUT} s (attempt {attempt} of {_ATTEMPTS})", err=True)
-        else:
-            figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-            return figures
     raise click.ClickException(f"{case.name} {side}: hung {_ATTEMPTS} times")
 
 

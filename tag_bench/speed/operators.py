@@ -7,34 +7,16 @@ process. Repeats of the sides alternate, and each figure is the median over the 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import click
 
 from tag_bench import benchmark, number
+from tag_bench.measured import in_process, median
 from tag_bench.server import ServerProcess
 from tag_bench.speed.cases import CASES, LATENCY, Case
-from tag_bench.speed.sides import median
 
 _TIMEOUT = 900
-_QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TQDM_DISABLE": "1"}
-"""Environment for both sides: no progress bars, and no download of prices."""
-
-
-def measure(case: Case, side: str, url: str) -> dict[str, float]:
-    """One run of a side in a new process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tag_bench.speed.cases", side, case.name, url],
-        stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=False, env=os.environ | _QUIET,
-    )  # fmt: skip
-    if done.returncode:
-        raise click.ClickException(f"{case.name} {side}: failed, see above")
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
 
 
 def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
@@ -44,7 +26,7 @@ def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
     repeats = max(repeats, case.repeats)
     with ServerProcess(LATENCY, case.answers) as server:
         for side in sides * repeats:
-            figures = measure(case, side, server.url)
+            figures = in_process("tag_bench.speed.cases", side, case.name, server.url, timeout=_TIMEOUT)
             runs[side].append(figures)
             click.echo(f"{case.name} {side}: {figures['requests']} requests, {figures['seconds']:.2f} s", err=True)
     found = {side: {name: round(figure, 4) for name, figure in median(run).items()} for side, run in runs.items()}

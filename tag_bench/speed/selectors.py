@@ -19,6 +19,7 @@ import numpy as np
 
 from tag_bench import DATA, benchmark, number
 from tag_bench.data import Dataset, read_dataset, read_decompositions
+from tag_bench.measured import spread
 from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
 from tagframe.retrieval import Question, Selection
@@ -64,11 +65,6 @@ def timed(run: Callable[[], Selection]) -> tuple[float, Selection]:
     started = time.perf_counter()
     selection = run()
     return 1000 * (time.perf_counter() - started), selection
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median and 95th percentile."""
-    return {"median": round(statistics.median(values), 3), "p95": round(float(np.percentile(values, 95)), 3)}
 
 
 def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str, float]]:

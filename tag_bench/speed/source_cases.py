@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 import tagframe as tf
+from tag_bench.measured import memory_mb, peak_mb
 from tag_bench.postgres_server import postgres_server
 from tag_bench.server import ServerProcess
-from tag_bench.speed.sides import memory_mb, peak_mb
 
 Figures = dict[str, float]
 """Figures by name; the name contains the unit: ``seconds``, ``peak_mb``, ``bytes``, ``ratio``, …."""

@@ -6,10 +6,6 @@ then its steps run, each in a new process.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,22 +13,10 @@ from typing import Any
 import click
 
 from tag_bench import benchmark
+from tag_bench.measured import in_process
 from tag_bench.speed.source_cases import CASES, SourceCase
 
 _TIMEOUT = 1_800
-_QUIET = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
-
-
-def measure(case: SourceCase, step: str, source: str, folder: Path) -> dict[str, float]:
-    """The figures of one step."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tag_bench.speed.source_cases", case.name, step, source, str(folder)],
-        stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=False, env=os.environ | _QUIET,
-    )  # fmt: skip
-    if done.returncode:
-        raise click.ClickException(f"{case.name}, {step}: failed, see above")
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return {name: round(figure, 4) for name, figure in figures.items()}
 
 
 def all_steps(case: SourceCase, scale: float) -> dict[str, Any]:
@@ -40,7 +24,8 @@ def all_steps(case: SourceCase, scale: float) -> dict[str, Any]:
     result: dict[str, Any] = {"name": case.name, "scale": scale}
     with tempfile.TemporaryDirectory() as scratch, case.source(Path(scratch), scale) as source:
         for step in case.steps:
-            result[step] = measure(case, step, source, Path(scratch))
+            found = in_process("tag_bench.speed.source_cases", case.name, step, source, scratch, timeout=_TIMEOUT)
+            result[step] = {name: round(figure, 4) for name, figure in found.items()}
             click.echo(f"{case.name}, {step}: {result[step]}", err=True)
     return result
 

@@ -42,7 +42,7 @@ A sentence of {second all.2.R} alone.
 
 Without figures.
 """
-AT = {"commit": "abc1234", "machine": "2 cores", "date": "2026-11-25"}
+AT = {"commit": "abc1234", "machine": "2 cores", "date": "2026-11-25T10:00:00+00:00"}
 FIRST = {"all": {"2": {"R": 93.25, "CR": 100.0}}, **AT}
 
 
@@ -69,7 +69,7 @@ def test_a_figure_that_a_result_lacks_is_an_error():
 
 def test_results_are_of_the_commit_and_the_machine_of_the_newest(tmp_path):
     made = {
-        "old": {**AT, "commit": "0000000", "date": "2026-11-24"},
+        "old": {**AT, "commit": "0000000", "date": "2026-11-25T09:59:59+00:00"},
         "first": FIRST,
         "elsewhere": {**AT, "machine": "8 cores", "date": "2026-11-01"},
         "before": {**AT, "date": "2026-11-23"},
@@ -103,6 +103,22 @@ def test_a_part_is_run_once_for_a_commit(tmp_path):
     assert not ran("python -c 'raise SystemExit(1)'")
     assert json.loads((results / "part.json").read_text()) == again
     assert not work.exists()
+
+
+def test_the_page_and_the_figures_of_the_readme_are_written(tmp_path, monkeypatch):
+    (tmp_path / "docs").mkdir()
+    readme = "# Name\n\n- a bullet\n\n## Benchmarks\n\nWithout a model:\n\n- Spider: 1%\n- BIRD: 2%\n\nThe end.\n"
+    (tmp_path / "README.md").write_text(readme)
+    for name, text in (("PAGE", TEMPLATE), ("README", "- Spider: {first all.2.R}%\n- BIRD: {second all.2.R}%\n")):
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(bench, name, tmp_path / name)
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    bench.write({"first": FIRST})
+    assert (tmp_path / "docs" / "benchmarks.md").read_text() == bench.page(TEMPLATE, {"first": FIRST})
+    written = (tmp_path / "README.md").read_text()
+    assert written == readme.replace("- Spider: 1%\n- BIRD: 2%\n", "- Spider: 93.2%\n")
+    bench.write({})
+    assert (tmp_path / "README.md").read_text() == written  # nothing was measured
 
 
 @pytest.mark.slow
