@@ -1,6 +1,6 @@
 """Stand-ins for models: recorded judgements, and answers and vectors in the right form without any knowledge.
 
-The file of judgements has ``filters`` (a claim that contains ``claim_contains`` is true of the cells listed under ``true``),
+The file of judgements has ``filters`` (a claim that contains ``claim_contains`` is true of the cells under ``true``),
 ``rankings`` (for a criterion that contains ``criterion_contains``, the order of cells is ``best_first``) and, for some
 tests, ``maps`` (for an instruction that contains ``instruction_contains``, a cell's answer is in ``answers``) and
 ``texts`` (the answer is ``text``). Other requests are refused, so that a question is never answered by chance.
