@@ -81,10 +81,14 @@ def run(name: str, command: str, data: Path, at: str, folder: Path = RESULTS, wo
     click.echo(f"{name}: {command}", err=True)
     words = [word.replace(DATA, str(data), 1) if word.split("/")[0] == DATA else word for word in shlex.split(command)]
     program = [sys.executable if words[0] == "python" else str(ROOT / words[0]), *words[1:]]
+    code = commit()
     done = subprocess.run([*program, *_goes_on(name, words, at, work)], stdout=subprocess.PIPE, cwd=ROOT, check=False)
     text = done.stdout.decode("utf-8")
     if done.returncode:
         click.echo(f"{name}: ended with status {done.returncode}, see above", err=True)
+        return False
+    if commit() != code:
+        click.echo(f"{name}: the code was changed while it ran, so there is no figure", err=True)
         return False
     try:
         printed = json.loads(text)
@@ -115,7 +119,7 @@ def _goes_on(name: str, words: list[str], at: str, work: Path) -> Iterator[str]:
 def read_results(folder: Path = RESULTS) -> dict[str, Mapping[str, Any]]:
     """The results that are of the commit and the machine of the newest one."""
     every = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))}
-    newest = max(every.values(), key=lambda one: str(one["date"]), default={})
+    newest: Mapping[str, Any] = max(every.values(), key=lambda one: str(one["date"]), default={})
     same = ("commit", "machine")
     return {name: one for name, one in every.items() if all(one[key] == newest[key] for key in same)}
 

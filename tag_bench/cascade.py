@@ -134,7 +134,7 @@ def command(
     precision: float,
     delta: float,
     runs: int,
-) -> None:
+) -> dict[str, Any]:
     """How often a cascade misses its targets, and the share of rows that need the oracle, including calibration.
 
     Example: python -m tag_bench cascade --runs 1000 --json -

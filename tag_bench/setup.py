@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 from sqlite_utils import Database
 
-from tag_bench import benchmark
 from tagframe.engines.sqlite.engine import connect_readonly
 
 # fmt: off
@@ -92,7 +91,7 @@ def said(other: list[str]) -> str:
     return f", but {'; '.join(other)}" if other else ""
 
 
-@benchmark("setup")
+@click.command("setup")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from",

@@ -80,7 +80,7 @@ def test_results_are_of_the_commit_and_the_machine_of_the_newest(tmp_path):
     assert bench.read_results(tmp_path / "none") == {}
 
 
-def test_a_part_is_run_once_for_a_commit(tmp_path):
+def test_a_part_is_run_once_for_a_commit(tmp_path, monkeypatch):
     results, work = tmp_path / "results", tmp_path / "work"
 
     def ran(command, at="abc1234"):
@@ -103,6 +103,10 @@ def test_a_part_is_run_once_for_a_commit(tmp_path):
     assert not ran("python -c 'raise SystemExit(1)'")
     assert json.loads((results / "part.json").read_text()) == again
     assert not work.exists()
+    codes = iter(("abc1234", "abc1234-dirty"))
+    monkeypatch.setattr(bench, "commit", lambda: next(codes))
+    assert not ran("python -c 'print(1)'", "0123456")  # the code was changed while it ran
+    assert json.loads((results / "part.json").read_text()) == again
 
 
 def test_the_page_and_the_figures_of_the_readme_are_written(tmp_path, monkeypatch):
