@@ -357,7 +357,7 @@ def _batches_filtered(source: str, folder: Path) -> Figures:
     with ServerProcess(latency=0.0) as server:
         started = time.perf_counter()
         with tf.context(lm="openai/bench", api_base=server.url, api_key="none", progress=False, store=None):
-            kept = tf.sem_batches_filtered(tf.read_batches(source), "{text} is about a classic", to=folder / "kept")
+            kept = tf.sem_filter(tf.read_batches(source), "{text} is about a classic", to=folder / "kept")
         seconds = time.perf_counter() - started
         requests = server.stats()["requests"]
     rows = sum(len(batch) for batch in tf.read_batches(kept, columns=["id"]))
