@@ -1,4 +1,4 @@
-"""``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, greedily, and the default method.
+"""``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, and greedily.
 
 ``exact`` and ``mip`` solve the same problems: the twenty tables with the highest cosine, our ω without link scores, and
 JAR's weights for BIRD. If both finish, their objectives are compared.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from tagframe.embed import get_embedder
 from tagframe.retrieval import Question, Selection
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.methods.auto import AUTO
 from tagframe.retrieval.methods.exact import exact
 from tagframe.retrieval.methods.greedy import greedy
 from tagframe.retrieval.methods.mip import mip
@@ -33,18 +31,10 @@ from tagframe.retrieval.prepare import CANDIDATES, column_joins
 from tagframe.retrieval.problem import best_first
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One question's problem, column by column."""
-
-    question: str
-    columns: ColumnProblem
-
-
 def cases(
     data: Dataset, index: RetrievalIndex, given: Sequence[Sequence[str]] | None, count: int, pool: int
-) -> list[Case]:
-    """The problems of some questions that need several tables, evenly spread over the file."""
+) -> list[ColumnProblem]:
+    """The problems, column by column, of some questions that need several tables, evenly spread over the file."""
     questions = [question for question in data.questions if len(question.gold) > 1]
     step = max(1, len(questions) // count)
     found = []
@@ -56,7 +46,7 @@ def cases(
         tables = np.sort(best_first(ranking)[:pool]).tolist()
         _, each = index.fine(parts.subqueries, tables)
         omega = column_joins(index, tables, link_share=0.0)
-        found.append(Case(question.text, ColumnProblem(ranking[tables], each, omega)))
+        found.append(ColumnProblem(ranking[tables], each, omega))
     return found
 
 
@@ -65,23 +55,6 @@ def timed(run: Callable[[], Selection]) -> tuple[float, Selection]:
     started = time.perf_counter()
     selection = run()
     return 1000 * (time.perf_counter() - started), selection
-
-
-def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Milliseconds of the whole default method for a question: first with the encoder, then with cached vectors."""
-    parsed = [Question.of(question) for question in questions]
-    AUTO.prepared(index, Question.of("warm up"))
-    found: dict[str, list[float]] = {"encoded": [], "remembered": [], "choice": []}
-    for name in ("encoded", "remembered"):
-        for question in parsed:
-            started = time.perf_counter()
-            prepared = AUTO.prepared(index, question)
-            ready = time.perf_counter()
-            AUTO.select(prepared.problem, None)
-            ended = time.perf_counter()
-            found[name].append(1000 * (ended - started))
-            found["choice"].append(1000 * (ended - ready))
-    return {name: spread(values) for name, values in found.items()}
 
 
 @benchmark("selectors")
@@ -114,14 +87,14 @@ def command(
     report["mip_over_exact"] = {}
     differences = []
     for k in (2, 3, 5, 10):
-        reduced = [case.columns.reduce() for case in problems]
+        reduced = [problem.reduce() for problem in problems]
         optimal = [timed(partial(exact, problem, k)) for problem in reduced]
         report["exact"][str(k)] = spread([ms for ms, _ in optimal])
         report["greedy"][str(k)] = spread([timed(partial(greedy, problem, k))[0] for problem in reduced])
         solved, ratios, ended = [], [], True
         on_solver = mip_questions if k in mip_sizes else 0
         for case, (ms, best) in with_progress(list(zip(problems, optimal, strict=True))[:on_solver], f"mip, K={k}"):
-            solver_ms, selection = timed(partial(mip, case.columns, k, PAPER_WEIGHTS, seconds=mip_seconds))
+            solver_ms, selection = timed(partial(mip, case, k, PAPER_WEIGHTS, seconds=mip_seconds))
             solved.append(solver_ms)
             ratios.append(solver_ms / ms)
             if selection.note:
@@ -133,5 +106,4 @@ def command(
             report["mip_over_exact"][str(k)] = {"ratio": round(statistics.median(ratios), 1), "lower_bound": not ended}
     report["objective_max_difference"] = max(differences, default=None)
     report["problems"] = len(differences)
-    report["auto"] = calls(index, [case.question for case in problems])
     return report
