@@ -10,7 +10,7 @@ DOCS := .venv-docs
 LIVE := .venv-live
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
-MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,narwhals,otel,postgres,sentence-transformers,sqlalchemy,test,lint]
+MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,narwhals,otel,plot,postgres,sentence-transformers,sqlalchemy,test,lint]
 SECOND := .[dask,delta,lotus,narwhals,otel,postgres,sentence-transformers,test]
 
 # Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
@@ -28,7 +28,7 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
-.PHONY: help setup setup-pandas2 setup-demo setup-docs setup-live demo docs dist check test live lint test-main test-pandas2 constraints clean
+.PHONY: help setup setup-pandas2 setup-demo setup-docs setup-live bench demo docs dist check test live lint test-main test-pandas2 constraints clean
 
 help:
 	@echo "make demo    install the base, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
@@ -36,6 +36,7 @@ help:
 	@echo "make test    set up, lint, and run every test on pandas 3, and with LOTUS on pandas 2 those that touch frames"
 	@echo "make live    ask a small model that runs on this machine, by every operator (a minute or two of one core)"
 	@echo "make docs    build the pages of docs/ into site/; make dist: the wheel and the source archive, in dist/"
+	@echo "make bench DATA=DIR   every figure of the benchmarks (hours): PARTS=\"NAME …\" for some; a run that was ended goes on"
 	@echo "make setup   the environment of the tests alone ($(VENV)); make lint: ruff and mypy"
 
 setup: $(VENV)/.installed
@@ -80,6 +81,11 @@ dist: setup
 	rm -rf dist
 	$(BIN)/hatchling build -d dist
 	@$(BIN)/python tools/list_dist.py dist
+
+# A JSON file in bench/results for each part; then docs/benchmarks.md and the figures of the README.
+bench: setup setup-pandas2
+	@test -n "$(DATA)" || { echo "DATA=DIR names the folder of the data sets"; exit 1; }
+	$(BIN)/python -m tag_bench bench --data "$(DATA)" $(PARTS); status=$$?; $(BIN)/python -m tag_bench bench; exit $$status
 
 lint: setup
 	$(BIN)/ruff check .

@@ -6,9 +6,11 @@ NAME.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,8 @@ class LazyGroup(click.Group):
     def __init__(  # help and params are click's own names
         self, package: str, folder: Path, help: str, params: Sequence[click.Option] = ()
     ) -> None:
-        super().__init__(name=package.rpartition(".")[2], help=help, params=[*params])
+        helped = {"help_option_names": ["-h", "--help"]}
+        super().__init__(name=package.rpartition(".")[2], help=help, params=[*params], context_settings=helped)
         self._package = package
         self._folder = folder
 
@@ -96,30 +99,66 @@ class SpreadCommand(click.Command):
         return super().parse_args(ctx, spread)
 
 
-def new_figure() -> tuple[Any, Any]:
-    """An empty plot and its axes.
-
-    Raises:
-        click.ClickException: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise click.ClickException('a plot needs matplotlib: pip install "tagframe[bench]"') from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    return figure, figure.add_subplot()
-
-
 def _is_command(path: Path) -> bool:
     return _DEFINES_COMMAND.search(path.read_text(encoding="utf-8")) is not None
 
 
-FOLDERS = click.option(
-    "--data",
-    "folders",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    multiple=True,
-    required=True,
-    help="One or more folders.",
+class Incomplete(click.ClickException):
+    """A run that lacks answers: its result is written, and the exit status is 1."""
+
+    def __init__(self, message: str, result: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def benchmark(
+    name: str, table: Callable[[Mapping[str, Any]], str] | None = None
+) -> Callable[[Callable[..., Mapping[str, Any] | None]], click.Command]:
+    """Makes a function with click's options a command, which writes what the function returns as JSON (``--json``).
+
+    Args:
+        name: of the command.
+        table: the result as text, which is printed if ``--json`` is not given; by default the JSON is.
+    """
+
+    def made(function: Callable[..., Mapping[str, Any] | None]) -> click.Command:
+        @functools.wraps(function)
+        def run(output: Any, **given: Any) -> None:
+            try:
+                result, incomplete = function(**given), None
+            except Incomplete as error:
+                result, incomplete = error.result, error
+            if result is not None and output is None and table is not None:
+                click.echo(table(result))
+            elif result is not None:
+                json.dump(result, output, indent=2, ensure_ascii=False, default=str)
+                output.write("\n")
+            if incomplete is not None:
+                raise incomplete
+
+        told = "Where the JSON goes; - for standard output."
+        default = "-" if table is None else None
+        option = click.option("--json", "output", type=click.File("w"), default=default, help=told)
+        return click.command(name, cls=SpreadCommand)(option(run))
+
+    return made
+
+
+def number(name: str, default: int | None, help: str, *, least: int = 1, called: str = "") -> Callable[..., Any]:
+    """An option that is a whole number; ``called`` is its parameter, if it has another name."""
+    kind, shown = click.IntRange(min=least), default is not None
+    return click.option(*filter(None, (name, called)), type=kind, default=default, show_default=shown, help=help)
+
+
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+DATA = click.option("--data", type=FOLDER, required=True, help="The folder.")
+"""The option for benchmarks of one data set."""
+FOLDERS = click.option("--data", "folders", type=FOLDER, multiple=True, required=True, help="One or more folders.")
+"""The option for benchmarks of several data sets."""
+HALF = click.option(
+    "--half",
+    type=click.Choice(["fit", "report"]),
+    default="report",
+    show_default=True,
+    help="Only the databases of this half, if the data has halves.",
 )
-"""The option for the benchmarks of a fit."""

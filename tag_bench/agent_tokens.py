@@ -18,6 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 import tagframe
+from tag_bench import benchmark
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.agents.tools import Tools
 from tagframe.errors import TagframeError
@@ -52,7 +53,7 @@ def in_database(sql: str, database: str) -> str:
     return tree.sql(dialect="sqlite")
 
 
-@click.command("agent_tokens", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("agent_tokens")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
 @click.option(
     "--questions",
@@ -62,8 +63,7 @@ def in_database(sql: str, database: str) -> str:
 )
 @RECORDS
 @SEEDED
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folder: Path, questions: int, records: Path | None, seed: int, output: Any) -> None:
+def command(folder: Path, questions: int, records: Path | None, seed: int) -> dict[str, Any]:
     """Tokens of tool output per question, over all databases of a FOLDER in Spider's form (dev.json, database/).
 
     Example: python -m tag_bench agent_tokens ../shared/bench/spider_train
@@ -102,6 +102,7 @@ def command(folder: Path, questions: int, records: Path | None, seed: int, outpu
     figures: dict[str, Any] = {
         **settings,
         "databases": len(databases), "tables": len(corpus), "questions": len(drawn),
+        "definitions_tokens": tokens(json.dumps(tools.schemas("anthropic"), ensure_ascii=False, separators=(",", ":"))),
         "all_names_tokens": tokens(schema), "all_described_tokens": described,
         "ran": sum(record["ran"] for record in told),
         "all_tables_found": sum(record["all_tables_found"] for record in told),
@@ -110,5 +111,4 @@ def command(folder: Path, questions: int, records: Path | None, seed: int, outpu
     for name, listed in counts.items():
         figures[name] = {"mean": round(float(np.mean(listed))), "p95": round(float(np.percentile(listed, 95))),
                          "max": max(listed)}  # fmt: skip
-    json.dump(figures, output, indent=2)
-    output.write("\n")
+    return figures

@@ -6,7 +6,6 @@ compares the decision with the truth.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -15,6 +14,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from tag_bench import benchmark, number
 from tagframe.operators.chances import calibrated
 from tagframe.operators.proxy_rows import Decision, Positions, Targets, Truths, decide
 
@@ -114,9 +114,9 @@ def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: i
     }
 
 
-@click.command("cascade", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("cascade")
 @click.option("--proxy", "names", type=click.Choice(list(PROXIES)), multiple=True, help="Only these proxies.")
-@click.option("--rows", type=click.IntRange(min=1), default=10_000, show_default=True)
+@number("--rows", 10_000, "")
 @click.option(
     "--prevalence", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="The share of true rows."
 )
@@ -125,8 +125,7 @@ def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: i
 @click.option(
     "--delta", type=float, default=0.1, show_default=True, help="The allowed probability of missing a target."
 )
-@click.option("--runs", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+@number("--runs", 1000, "")
 def command(
     names: tuple[str, ...],
     rows: int,
@@ -135,8 +134,7 @@ def command(
     precision: float,
     delta: float,
     runs: int,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """How often a cascade misses its targets, and the share of rows that need the oracle, including calibration.
 
     Example: python -m tag_bench cascade --runs 1000 --json -
@@ -146,7 +144,4 @@ def command(
     for name in names or PROXIES:
         found.append(simulate(name, rows, prevalence, targets, runs))
         click.echo(f"{name}: {found[-1]['share_of_calls']:.1%} of calls, {found[-1]['miss_rate']:.1%} missed", err=True)
-    json.dump(
-        {"targets": {"recall": recall, "precision": precision, "delta": delta}, "proxies": found}, output, indent=2
-    )
-    output.write("\n")
+    return {"targets": {"recall": recall, "precision": precision, "delta": delta}, "proxies": found}

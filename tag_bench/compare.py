@@ -7,7 +7,6 @@ exact test over the questions on which the runs differ (McNemar, 1947).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from math import comb
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import click
 import numpy as np
 
+from tag_bench import benchmark
 from tag_bench.records import SEEDED, SELECTIONS, Record, commit, read_records
 from tagframe.retrieval.problem import Floats
 
@@ -109,6 +109,9 @@ def other_settings(first: Record, second: Record) -> Iterator[str]:
 
 def table(result: Mapping[str, Any]) -> str:
     """The comparison as a text table."""
+    counts = result["questions"]
+    told = [f"A = {result['a']}", f"B = {result['b']}", *result["other_settings"]]
+    told.insert(2, f"{counts['both']} questions in both, {counts['only_a']} only in A, {counts['only_b']} only in B")
     width = max(map(len, result["measures"]))
     lines = [f"{'%':<{width}}{'A':>8}{'B':>8}{'B - A':>8}{'95 % interval':>18}{'p':>8}  better A / B, of"]
     for name, one in result["measures"].items():
@@ -119,19 +122,18 @@ def table(result: Mapping[str, Any]) -> str:
             f"{f'{low:+.2f} to {high:+.2f}':>18}{p:>8}  {one['better']['a']} / {one['better']['b']}, "
             f"{one['questions']} ({one['test']})"
         )
-    return "\n".join(lines)
+    return "\n".join([*told, *lines])
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("compare", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("compare", table)
 @click.argument("a", type=_FILE)
 @click.argument("b", type=_FILE)
 @click.option("--measure", "measures", multiple=True, help="Only this measure, such as CR@2; by default all.")
 @SEEDED
-@click.option("--json", "output", type=click.File("w"), help="Where JSON goes; - for standard output.")
-def command(a: Path, b: Path, measures: tuple[str, ...], seed: int, output: Any) -> None:
+def command(a: Path, b: Path, measures: tuple[str, ...], seed: int) -> dict[str, Any]:
     """Compare two files of --records: both figures, their difference with its 95 % interval and p.
 
     Only questions that have the measure in both files are compared.
@@ -159,13 +161,4 @@ def command(a: Path, b: Path, measures: tuple[str, ...], seed: int, output: Any)
     for name in names:
         values = [(one[name], other[name]) for one, other in scores if name in one and name in other]
         result["measures"][name] = compared([one for one, _ in values], [other for _, other in values], seed)
-    if output is not None:
-        json.dump(result, output, indent=2)
-        output.write("\n")
-        return
-    counts = result["questions"]
-    click.echo(f"A = {a}\nB = {b}")
-    click.echo(f"{counts['both']} questions in both, {counts['only_a']} only in A, {counts['only_b']} only in B")
-    for line in result["other_settings"]:
-        click.echo(line)
-    click.echo(table(result))
+    return result

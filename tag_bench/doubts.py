@@ -1,13 +1,12 @@
-"""``tag_bench doubts``: how often doubts occur on right statements, and how good ``answer.confidence`` is.
+"""``tag_bench doubts``: how often doubts occur on right statements, and how good ``answer.tables_confidence`` is.
 
 Gold SQL is run over pooled databases, as if ``syn`` had written it, and its doubts are counted: each is a false alarm,
 or an error in the gold SQL. Then the gold tables of each question, and variants with a table dropped, added or swapped,
-are scored with weights that were fitted without the data set.
+are scored with the weights that are shipped; ``tag_bench fit sets`` fits them anew.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import warnings
 from collections import Counter
@@ -17,16 +16,14 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 import numpy.typing as npt
 
 import tagframe as tf
-from tag_bench import SpreadCommand
+from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn
-from tag_bench.fit_stages import fit_logistic
+from tag_bench.measured import reliability
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
-from tag_bench.retrieval import reliability
 from tag_bench.syn_shown import pooled
 from tagframe.answer.doubts import doubts_of
 from tagframe.answer.query import Query
@@ -59,7 +56,8 @@ def area(chances: npt.NDArray[np.float64], truth: npt.NDArray[np.bool_]) -> floa
     return float(((right > wrong) + 0.5 * (right == wrong)).mean())
 
 
-def _judged(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, Any]:
+def judged_sets(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, Any]:
+    """How well the chance tells right sets from wrong ones, and how far it is from their share."""
     features = np.array([values for _, values in sets])
     chances, truth = 1 / (1 + np.exp(-features @ np.array(weights))), np.array([not change for change, _ in sets])
     by_change = {
@@ -71,12 +69,6 @@ def _judged(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, Any]
     return {"statements": len(sets), "area": round(area(chances, truth), 3), "by_change": by_change, "off_by": off}
 
 
-def _fitted(sets: Sequence[Changed]) -> list[float]:
-    features, truth = np.array([values for _, values in sets]), np.array([not change for change, _ in sets])
-    names = list(map(str, range(features.shape[1])))
-    return list(fit_logistic(features, truth, np.ones(len(sets)), names).values())
-
-
 def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
     """The rows of a gold statement; its texts may be in double quotation marks."""
     own = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
@@ -84,7 +76,7 @@ def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
     return tf.exec_sql(pool, limits=limits)(Query(sql.replace('"', "'"), own))
 
 
-def _asked(folder: Path, half: str, limit: int, seed: int, records: Records) -> list[Record]:
+def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records) -> list[Record]:
     """The record of each question: doubts on its gold rows (None if the gold SQL is refused), features of sets."""
     pool, asked, _ = pooled([folder], half)
     sql_of = {(question.database, question.position): sql for question, sql in asked}
@@ -110,32 +102,13 @@ def _asked(folder: Path, half: str, limit: int, seed: int, records: Records) -> 
         return records.each(drawn([question for question, _ in asked], limit, seed), ask, key, folder.name)
 
 
-@click.command("doubts", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The data sets; the databases of each are pooled.",
-)  # fmt: skip
-@click.option(
-    "--half",
-    type=click.Choice(["fit", "report"]),
-    default="report",
-    show_default=True,
-    help="Only the databases of this half, if the data has halves.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=300,
-    show_default=True,
-    help="The number of questions of each, drawn at random.",
-)
-@click.option("--fit", "fits", is_flag=True, help="Also print weights fitted on all data sets.")
+@benchmark("doubts")
+@FOLDERS
+@HALF
+@number("--limit", 300, "The number of questions of each, drawn at random.")
 @RECORDS
 @SEEDED
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(
-    folders: tuple[Path, ...], half: str, limit: int, fits: bool, records: Path | None, seed: int, output: Any
-) -> None:
+def command(folders: tuple[Path, ...], half: str, limit: int, records: Path | None, seed: int) -> Record:
     """Doubts on gold SQL, and the confidence in gold tables and in wrong variants of them; no model is asked.
 
     Example: python -m tag_bench doubts --data ../shared/bench/spider ../shared/bench/bird --json -
@@ -143,10 +116,9 @@ def command(
     settings = settings_of(folders=[folder.resolve().name for folder in folders])
     kept = Records(records, settings)
     result: dict[str, Any] = {**settings, "data": {}}
-    sets: dict[str, list[Changed]] = {}
     for folder in folders:
-        told = _asked(folder, half, limit, seed, kept)
-        sets[folder.name] = [(change, features) for record in told for change, features in record["sets"]]
+        told = asked_sets(folder, half, limit, seed, kept)
+        sets = [(change, features) for record in told for change, features in record["sets"]]
         ran = [record for record in told if record["doubts"] is not None]
         fired = Counter(kind for record in ran for kind in [*record["doubts"], *(["any"] if record["doubts"] else [])])
         fired.update({"refused": len(told) - len(ran)} if len(ran) < len(told) else {})
@@ -156,13 +128,6 @@ def command(
             "ran": len(seconds),
             "doubts": dict(fired.most_common()),
             "seconds": {"median": round(median(seconds), 4), "most": round(max(seconds), 3)} if seconds else None,
-            "shipped": _judged(WEIGHTS, sets[folder.name]),
+            "shipped": judged_sets(WEIGHTS, sets),
         }
-    for name, own in sets.items():
-        rest = [one for other, theirs in sets.items() if other != name for one in theirs]
-        if rest:
-            result["data"][name]["left_out"] = _judged(_fitted(rest), own)
-    if fits:
-        result["weights"] = [round(value, 4) for value in _fitted([one for own in sets.values() for one in own])]
-    json.dump(result, output, indent=2)
-    output.write("\n")
+    return result

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,12 @@ from typing import Any
 import click
 import pandas as pd
 
+from tag_bench import benchmark, number
 from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
-from tag_bench.merge_cost import merge_ratio, push_down
+from tag_bench.measured import peak_mb
+from tag_bench.merge_cost import merge_ratio
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.perturbed import DISTURBANCES
 from tag_bench.records import RECORDS, Records, settings_of
@@ -238,8 +239,7 @@ def lake_cost(tables: int) -> dict[str, Any]:
         "tables": tables,
         "columns": sum(len(table.columns) for table in lake.tables),
         "seconds": round(seconds, 2),
-        # Linux counts in KiB; the whole process, the lake included.
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mb": round(peak_mb()),  # the whole process, the lake included
         "precision": percent(right, len(found)),
         "recall": percent(right, len(lake.keys)),
     }
@@ -259,7 +259,7 @@ def _note(
         records.add(position, case.question, found)
 
 
-@click.command("joins", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("joins")
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -278,25 +278,15 @@ def _note(
     help="With --schema: a JSON file of pairs of table.column.",
 )
 @click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-@click.option(
-    "--lake-tables",
-    type=click.IntRange(min=0),
-    default=1000,
-    show_default=True,
-    help="The number of tables of a synthetic lake; 0 for none.",
-)
-@click.option(
+@number("--lake-tables", 1000, "The number of tables of a synthetic lake; 0 for none.", least=0)
+@number(
     "--small-frames",
-    "small",
-    type=click.IntRange(min=0),
-    default=400,
-    show_default=True,
-    help="The number of pairs of unrelated tables for merges of a few rows; 0 leaves these merges out.",
+    400,
+    "The number of pairs of unrelated tables for merges of a few rows; 0 leaves these merges out.",
+    least=0,
+    called="small",
 )
-@click.option(
-    "--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Rows of the fact table."
-)
+@number("--merge-rows", 1_000_000, "Rows of the fact table.")
 @click.option(
     "--perturb",
     type=click.Choice([*DISTURBANCES]),
@@ -311,28 +301,23 @@ def command(
     schema: Path | None,
     gold_keys: Path | None,
     check_keys: str | None,
-    output: Any,
     lake_tables: int,
     small: int,
     merge_rows: int,
     perturb: tuple[str, ...],
     half: str | None,
     records: Path | None,
-) -> None:
+) -> dict[str, Any]:
     """Measure key inference, join plans and merges.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
     if schema is not None and gold_keys is not None and data is None:
-        json.dump(schema_alone(schema, gold_keys, check_keys), output, indent=1)
-        output.write("\n")
-        return
+        return schema_alone(schema, gold_keys, check_keys)
     if data is None:
         raise click.UsageError("give --data, or both --schema and --keys")
     if beside(data, "keys").is_file():
-        json.dump(warehouse(data, own_names=own_names), output, indent=1)
-        output.write("\n")
-        return
+        return warehouse(data, own_names=own_names)
     if perturb and records is not None:
         raise click.ClickException("--perturb asks no questions, so there is nothing for --records")
     settings = settings_of()
@@ -341,10 +326,7 @@ def command(
     filled = [database for database in databases if database.file is not None]
     if perturb:
         chosen = [database for database in filled if half is None or database.name in read_halves(data)[half]]
-        found = {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
-        json.dump(found, output, indent=1)
-        output.write("\n")
-        return
+        return {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
     started = time.perf_counter()
     every = {database.name: infer_key_pairs(database.tables, declared=False, min_score=0.0) for database in filled}
     seconds = time.perf_counter() - started
@@ -354,7 +336,7 @@ def command(
     cases = read_cases(data, databases)
     plans, merges = plan_outcomes(cases, filled, every), merge_outcomes(cases, filled, every)
     _note(kept, plans, merges)
-    report = {
+    return {
         **settings,
         "dataset": data.resolve().name,
         "keys": {
@@ -380,7 +362,4 @@ def command(
         "tables": sum(len(database.tables) for database in filled),
         "lake": lake_cost(lake_tables) if lake_tables else None,
         "merge_ratio": merge_ratio(merge_rows),
-        "push_down": push_down(merge_rows),
     }
-    json.dump(report, output, indent=1)
-    output.write("\n")

@@ -1,29 +1,20 @@
-"""Time and memory of a merge, compared with plain ``pandas.merge`` of the same plan, and inside a SQLite file."""
+"""Time and memory of a merge, compared with plain ``pandas.merge`` of the same plan."""
 
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from functools import partial
-from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlite_utils import Database
 
 import tagframe
-from tagframe.corpus import Corpus, open_corpus
 from tagframe.errors import CoercedKeysWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
-from tagframe.merging import run_plan
 
 _DIMENSIONS = {"customer": 50_000, "product": 5_000, "store": 200}
 _REPEATS = 5
@@ -54,38 +45,6 @@ def merge_ratio(rows: int) -> dict[str, float]:
     }
 
 
-def push_down(rows: int) -> dict[str, dict[str, Any]]:
-    """Ten rows, and the rows of one customer, of a join of a SQLite file: by SQLite, and by pandas from whole columns.
-
-    Seconds are medians; megabytes are the peak of Python's memory, without SQLite's.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "shop.sqlite"
-        frames = _frames(rows, padded=False)
-        with closing(Database(path)) as database:
-            for table, frame in frames.items():
-                names = [str(column) for column in frame.columns]
-                cells = zip(*(frame[column].tolist() for column in frame), strict=True)
-                database.table(table.partition(".")[2]).insert_all(chain([names], cells), pk=names[0])
-        corpus, plan = open_corpus(path), _plan(frames)
-        options: dict[str, dict[str, Any]] = {
-            "limit": {"limit": 10},
-            "where": {"where": {"customer_name": "customer 7"}},
-        }
-        for name, option in options.items():
-            inside = partial(run_plan, plan, corpus, **option)
-            whole = partial(_merged_whole, plan, corpus, option)
-            found[name] = {
-                "engine": inside()[1].engine,
-                "seconds": round(_seconds(inside, 3), 3),
-                "peak_mb": round(_peak(inside) / 1e6, 1),
-                "whole_seconds": round(_seconds(whole, 3), 3),
-                "whole_peak_mb": round(_peak(whole) / 1e6, 1),
-            }
-    return found
-
-
 def _frames(rows: int, *, padded: bool) -> dict[str, pd.DataFrame]:
     random = np.random.default_rng(0)
     fact: dict[str, object] = {"sale_id": np.arange(rows)}
@@ -110,10 +69,6 @@ def _plan(frames: Mapping[str, pd.DataFrame]) -> JoinPlan:
         for table, frame in frames.items()
     )
     return JoinPlan("shop.sale", tuple(steps), sources)
-
-
-def _merged_whole(plan: JoinPlan, corpus: Corpus, option: Mapping[str, Any]) -> pd.DataFrame:
-    return tagframe.merge({table: corpus.read(table) for table in plan.tables}, plan=plan, **option)
 
 
 def _plain(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -8,9 +8,6 @@ reports them (Chen, Zhang and Roth, ACL 2024, table 1). Its questions are fewer:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from tag_bench import new_figure
 
 Figures = Mapping[int, tuple[float, ...]]
 Curve = dict[int, tuple[float, float]]
@@ -106,15 +103,3 @@ def _table(title: str, rows: Mapping[str, tuple[int, Figures]], sizes: Sequence[
         cells = ["/".join(f"{value:.1f}" for value in curve[size]) if size in curve else "-" for size in sizes]
         lines.append(" ".join([f"{name:<{width}}", f"{questions:>10,}", *(f"{cell:>16}" for cell in cells)]))
     return "\n".join(lines)
-
-
-def plot(dataset: str, method: str, ours: Curve, path: Path) -> None:
-    """A plot of complete recall by K, ours and the published one."""
-    figure, axes = new_figure()
-    for name, curve in ({f"tagframe {method}": ours} | PUBLISHED.get(dataset, {})).items():
-        sizes = sorted(curve)
-        style = {"linewidth": 2.5} if curve is ours else {"linewidth": 1.0, "linestyle": "--"}
-        axes.plot(sizes, [curve[size][1] for size in sizes], marker="o", label=name, **style)
-    axes.set(xlabel="K", ylabel="complete recall (%)", title=dataset, xticks=sorted(ours))
-    axes.legend()
-    figure.savefig(path, dpi=120)

@@ -8,13 +8,13 @@ prompt is its instruction and the rows in it.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import click
 import numpy as np
 
+from tag_bench import benchmark, number
 from tagframe.operators import ranked_lists
 from tagframe.operators.step_generators import Step
 from tagframe.operators.topk import LIST_ROWS
@@ -142,19 +142,17 @@ def simulate(n: int, k: int, wrong: float, seeds: int, firm: bool) -> dict[str, 
     return cases
 
 
-@click.command("ranking", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", type=click.IntRange(min=2), default=1000, show_default=True)
-@click.option("-k", "--keep", type=click.IntRange(min=1), default=10, show_default=True)
+@benchmark("ranking")
+@number("--rows", 1000, "", least=2)
+@number("-k", 10, "", called="--keep")
 @click.option(
     "--wrong", type=click.FloatRange(0, 0.5), default=0.05, show_default=True, help="The share of wrong answers."
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=200, show_default=True)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(rows: int, keep: int, wrong: float, seeds: int, output: Any) -> None:
+@number("--seeds", 200, "")
+def command(rows: int, keep: int, wrong: float, seeds: int) -> dict[str, Any]:
     """Simulate the top K of many rows with some wrong answers.
 
     Example: python -m tag_bench ranking --json -
     """
     cases = [simulate(rows, keep, share, seeds, firm) for share, firm in ((0.0, True), (wrong, False), (wrong, True))]
-    json.dump({"rows": rows, "k": keep, "seeds": seeds, "cases": cases}, output, indent=2)
-    output.write("\n")
+    return {"rows": rows, "k": keep, "seeds": seeds, "cases": cases}

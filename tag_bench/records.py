@@ -26,9 +26,7 @@ Record = dict[str, Any]
 
 EVERY = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
-NO_SETTINGS = frozenset(
-    {"output", "json_file", "records", "picture", "compare", "cache", "kept_in", "lists", "show", "fits"}
-)
+NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "kept_in", "lists", "show"})
 """Options that say where something is written or kept: no figure depends on them."""
 SELECTIONS = frozenset({"limit", "questions", "drawn_questions", "wanted"})
 """Options that say how many questions are asked: a record of a question does not depend on them."""
@@ -63,12 +61,20 @@ def with_progress(items: Sequence[T], description: str, unit: str = "question") 
 
 
 def commit() -> str | None:
-    """The commit of this code, with ``-dirty`` if it was changed since; None outside a clone."""
+    """The last commit that changed this code, with ``-dirty`` if it was changed since; None outside a clone.
+
+    Pages and results of benchmarks are no code, so that results can be committed.
+    """
     root = Path(__file__).resolve().parents[1]
+    code = [".", ":(exclude)bench", ":(exclude)docs", ":(exclude)*.md"]
+    at = _git(root, "log", "-1", "--format=%h", "--abbrev=7", "--", *code)
+    return f"{at}-dirty" if at and _git(root, "status", "--porcelain", "--untracked-files=no", "--", *code) else at
+
+
+def _git(root: Path, *command: str) -> str | None:
     environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(root.parent)}
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
     try:
-        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(["git", *command], cwd=root, env=environment, capture_output=True, text=True, check=False)
     except OSError:
         return None
     return done.stdout.strip() or None

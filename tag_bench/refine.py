@@ -18,9 +18,10 @@ from typing import Any
 import click
 import numpy as np
 
+from tag_bench import benchmark
 from tag_bench.data import Dataset, read_dataset
+from tag_bench.measured import reliability
 from tag_bench.records import RECORDS, Record, Records, settings_of
-from tag_bench.retrieval import reliability
 from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
@@ -114,11 +115,10 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-@click.command("refine", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("refine")
 @click.option("--data", required=True, type=click.Path(exists=True, path_type=Path), help="The folder.")
 @RECORDS
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(data: Path, records: Path | None, output: Any) -> None:
+def command(data: Path, records: Path | None) -> dict[str, Any]:
     """Sets of k="auto" with a model's recorded choices as evidence, by the weight of a choice.
 
     Example: python -m tag_bench refine --data ../shared/bench --json -
@@ -134,5 +134,4 @@ def command(data: Path, records: Path | None, output: Any) -> None:
         for weight, one in found.items():
             together[weight] += one
     result["all"] = {f"{weight:g}": shares(one) for weight, one in together.items()}
-    json.dump(result, output, indent=2)
-    output.write("\n")
+    return result

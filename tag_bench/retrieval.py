@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args
@@ -15,11 +14,12 @@ from typing import Any, get_args
 import click
 import numpy as np
 
-from tag_bench import MethodName, SpreadCommand
+from tag_bench import DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
-from tag_bench.published import beside, plot
+from tag_bench.measured import reliability, spread
+from tag_bench.published import beside
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe import config
 from tagframe.answer.annotating import annotated
@@ -37,10 +37,8 @@ from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
 from tagframe.retrieval.methods.murre import Ablation, searching
 from tagframe.retrieval.methods.weights import read_weights
 from tagframe.retrieval.omega import Omega
-from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 from tagframe.retrieval.retrieve import in_form
-from tagframe.retrieval.signals import SIGNALS
 
 AUTO = 0
 """The K that means ``k="auto"``."""
@@ -51,73 +49,47 @@ DRAWS = 5
 MEASURES = ("P", "R", "F1", "CR", "exact")
 """The scores of one question, as :class:`tagframe.evaluation.scores.Scores` has them."""
 
-_ONLY = SIGNALS.index("only_value")
-
-
-@dataclass(frozen=True)
-class Found:
-    """The result of one method for one question.
-
-    Attributes:
-        question: with its gold tables.
-        tables: ids in lower case, best first, by K.
-        connected: whether they are connected by link scores, by K.
-        confidence: the method's chance that no needed table is missing, by K; None if it gives none.
-        seconds: of each phase.
-        named: the tables that are the only ones with a name from the question in their cells, if the method finds them.
-    """
-
-    question: Question
-    tables: Mapping[int, tuple[str, ...]]
-    connected: Mapping[int, bool]
-    confidence: Mapping[int, float | None]
-    seconds: Mapping[str, float]
-    named: frozenset[str] = frozenset()
-
-    def to_record(self) -> Record:
-        """The result as JSON values; "auto" stands for 0, and ``scores`` is by measure and K."""
-        scored = {_name(size): scores_of(tables, self.question.gold) for size, tables in self.tables.items()}
-        return {
-            "gold_tables": sorted(self.question.gold),
-            "tables": {_name(size): list(tables) for size, tables in self.tables.items()},
-            "scores": {
-                f"{measure}@{size}": float(value)
-                for size, each in scored.items()
-                for measure, value in zip(MEASURES, each, strict=True)
-            },
-            "connected": {_name(size): is_so for size, is_so in self.connected.items()},
-            "confidence": {_name(size): chance for size, chance in self.confidence.items()},
-            "seconds": self.seconds,
-            "named": sorted(self.named),
-        }
-
-    @classmethod
-    def of_record(cls, record: Record, question: Question) -> Found:
-        """The result of a record."""
-        tables, connected, confidence = (
-            {AUTO if size == "auto" else int(size): value for size, value in record[name].items()}
-            for name in ("tables", "connected", "confidence")
-        )
-        tables = {size: tuple(ids) for size, ids in tables.items()}
-        return cls(question, tables, connected, confidence, record["seconds"], frozenset(record["named"]))
-
 
 def _name(size: int) -> str:
     return "auto" if size == AUTO else str(size)
 
 
-def record_of(found: Sequence[Found]) -> Record:
+def scored(
+    question: Question,
+    tables: Mapping[int, Sequence[str]],
+    connected: Mapping[int, bool],
+    confidence: Mapping[int, float | None],
+    seconds: Mapping[str, float],
+) -> Record:
+    """The result of one method for one question, as JSON values.
+
+    Args:
+        question: with its gold tables.
+        tables: ids in lower case, best first, by K; 0 stands for "auto".
+        connected: whether they are connected by link scores, by K.
+        confidence: the method's chance that no needed table is missing, by K; None if it gives none.
+        seconds: of each phase.
+    """
+    return {
+        "gold_tables": sorted(question.gold),
+        "tables": {_name(size): list(ids) for size, ids in tables.items()},
+        "scores": {
+            f"{measure}@{_name(size)}": float(value)
+            for size, ids in tables.items()
+            for measure, value in zip(MEASURES, scores_of(ids, question.gold), strict=True)
+        },
+        "connected": {_name(size): is_so for size, is_so in connected.items()},
+        "confidence": {_name(size): chance for size, chance in confidence.items()},
+        "seconds": dict(seconds),
+    }
+
+
+def record_of(draws: Sequence[Record]) -> Record:
     """The record of one question: what was found, or the ``draws`` with each of its lessons and their mean scores."""
-    draws = [one.to_record() for one in found]
     if len(draws) == 1:
         return draws[0]
     mean = {name: statistics.fmean(draw["scores"][name] for draw in draws) for name in draws[0]["scores"]}
     return {"gold_tables": draws[0]["gold_tables"], "scores": mean, "draws": draws}
-
-
-def found_in(record: Record, question: Question) -> list[Found]:
-    """What was found for a question, by its record."""
-    return [Found.of_record(draw, question) for draw in record.get("draws", [record])]
 
 
 def run(
@@ -130,7 +102,7 @@ def run(
     coarse: Floats | None = None,
     lm: LM | None = None,
     lessons: Sequence[Lesson] = (),
-) -> list[Found]:
+) -> list[Record]:
     """Retrieve the tables of a question, for every K.
 
     Args:
@@ -175,89 +147,50 @@ def run(
             links = index.links.matrix(chosen)
             edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
             connected[size] = len(edges) == len(chosen) - 1
-        found.append(Found(question, tables, connected, confidence, seconds, _named(prepared, ids)))
+        found.append(scored(question, tables, connected, confidence, seconds))
     return found
 
 
-def _named(prepared: Prepared[Any], ids: Sequence[str]) -> frozenset[str]:
-    if prepared.evidence is None:
-        return frozenset()
-    return frozenset(ids[table] for table in np.flatnonzero(prepared.evidence.signals[:, _ONLY]).tolist())
-
-
-def of_values(found: Sequence[Found], sizes: Sequence[int]) -> dict[str, Any]:
-    """How often a table is needed if it is the only one with a name from the question in its cells.
-
-    Returns:
-        The number of questions with such a name; the number of such tables; the share of them that the gold SQL uses;
-        and how many of these are found, by K.
-    """
-    named = [(one, table) for one in found for table in one.named]
-    used = [(one, table) for one, table in named if table in one.question.gold]
-    return {
-        "questions": sum(bool(one.named) for one in found),
-        "tables": len(named),
-        "used_percent": round(100 * len(used) / max(len(named), 1), 2),
-        "found_percent": {
-            _name(size): round(100 * sum(table in one.tables[size] for one, table in used) / max(len(used), 1), 2)
-            for size in sizes
-        },
-    }
-
-
-def scores(found: Sequence[Found], size: int) -> dict[str, float]:
+def scores(found: Sequence[Record], size: int) -> dict[str, float]:
     """Mean precision, recall, F1, complete recall, exact-set accuracy and connectedness at one K, in percent."""
-    rows = []
-    for one in found:
-        rows.append((*scores_of(one.tables[size], one.question.gold), one.connected[size]))
+    name = _name(size)
+    rows = [(*(one["scores"][f"{measure}@{name}"] for measure in MEASURES), one["connected"][name]) for one in found]
     means = 100 * np.mean(np.array(rows, dtype=float), axis=0) if rows else np.zeros(6)
     return dict(zip((*MEASURES, "connected"), np.round(means, 2).tolist(), strict=True))
 
 
-def automatic(found: Sequence[Found]) -> dict[str, float]:
+def automatic(found: Sequence[Record]) -> dict[str, float]:
     """The scores of ``k="auto"``, its number of tables relative to the needed ones, and its calibration.
 
     reliability is the count-weighted mean distance between confidence and share of complete sets, over ten bins.
     """
-    over = [len(one.tables[AUTO]) / len(one.question.gold) for one in found]
-    complete = np.array([one.question.gold <= set(one.tables[AUTO]) for one in found], dtype=float)
+    over = [len(one["tables"]["auto"]) / len(one["gold_tables"]) for one in found]
     given = scores(found, AUTO)
     given["tables_over_gold"] = round(float(np.mean(over)), 3) if over else 0.0
-    sure = [one.confidence[AUTO] for one in found]
-    known = np.array([chance for chance in sure if chance is not None])
-    if len(known) and len(known) == len(found):
+    sure = [one["confidence"]["auto"] for one in found]
+    if found and None not in sure:
+        known = np.array(sure, dtype=float)
         given["confidence"] = round(100 * float(known.mean()), 2)
-        given["reliability"] = reliability(known, complete)
+        given["reliability"] = reliability(known, np.array([one["scores"]["CR@auto"] for one in found]))
     return given
-
-
-def reliability(chance: Floats, truth: Floats) -> float:
-    """The count-weighted mean distance between mean chance and true share, over ten bins of the chance."""
-    tenth = np.minimum((chance * 10).astype(int), 9)
-    gaps = [abs(float((chance - truth)[tenth == part].sum())) for part in np.unique(tenth)]
-    return round(sum(gaps) / max(len(chance), 1), 4)
 
 
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
     """Median, 95th percentile and total of times in seconds, in milliseconds."""
-    return {
-        "median": round(1000 * statistics.median(values), 3),
-        "p95": round(1000 * float(np.percentile(values, 95)), 3),
-        "total": round(1000 * sum(values), 1),
-    }
+    return {**spread([1000 * value for value in values]), "total": round(1000 * sum(values), 1)}
 
 
 def report(
-    data: Dataset, method: str, decompositions: str, sizes: Sequence[int], found: Sequence[Found]
+    data: Dataset, method: str, decompositions: str, sizes: Sequence[int], found: Sequence[Record]
 ) -> dict[str, Any]:
     """The command's JSON object."""
 
-    def by_size(group: Sequence[Found]) -> dict[str, dict[str, float]]:
+    def by_size(group: Sequence[Record]) -> dict[str, dict[str, float]]:
         return {str(size): scores(group, size) for size in sizes}
 
-    by_count: dict[int, list[Found]] = defaultdict(list)
+    by_count: dict[int, list[Record]] = defaultdict(list)
     for one in found:
-        by_count[len(one.question.gold)].append(one)
+        by_count[len(one["gold_tables"])].append(one)
     largest = max(sizes)
     return {
         "dataset": data.name,
@@ -265,12 +198,12 @@ def report(
         "decompositions": decompositions,
         "questions": len(found),
         "all": by_size(found),
-        "even": by_size([one for one in found if one.question.position % 2 == 0]),
+        "even": by_size([one for one in found if one["position"] % 2 == 0]),
         "by_gold_tables": {
             str(count): {"questions": len(group), **by_size(group)} for count, group in sorted(by_count.items())
         },
-        "ms": milliseconds([one.seconds["prepare"] + one.seconds[f"choose@{largest}"] for one in found]),
-        "ms_by_phase": {phase: milliseconds([one.seconds[phase] for one in found]) for phase in found[0].seconds},
+        "ms": milliseconds([one["seconds"]["prepare"] + one["seconds"][f"choose@{largest}"] for one in found]),
+        "ms_by_phase": {phase: milliseconds([one["seconds"][phase] for one in found]) for phase in found[0]["seconds"]},
     }
 
 
@@ -317,10 +250,8 @@ def _position(question: Question) -> int:
 _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
 
 
-@click.command("retrieval", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
-)
+@benchmark("retrieval")
+@DATA
 @click.option("--method", type=MethodName(), default="auto", show_default=True, help="The selector.")
 @click.option(
     "-k",
@@ -335,11 +266,11 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
 @click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
 @click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
-@click.option("--candidates", type=click.IntRange(min=1), help="Tables to choose from. [default: 20; fiben: 30]")
+@number("--candidates", None, "Tables to choose from. [default: 20; fiben: 30]")
 @click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
 @click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
-@click.option("--beam", type=click.IntRange(min=1), help="How many lists MURRE keeps at each hop; 5 by default.")
-@click.option("--hops", type=click.IntRange(min=1), help="MURRE's hops; by default 3, or 2 without a model.")
+@number("--beam", None, "How many lists MURRE keeps at each hop; 5 by default.")
+@number("--hops", None, "MURRE's hops; by default 3, or 2 without a model.")
 @click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
@@ -358,10 +289,8 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     "so nobody else may write there.",
 )
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
-@click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
-@click.option(
-    "--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, drawn at random."
-)
+@number("--limit", None, "The number of questions, from the first.")
+@number("--questions", None, "The number of questions, drawn at random.", called="drawn_questions")
 @click.option(
     "--describe",
     "descriptions",
@@ -369,13 +298,11 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     help="Descriptions of tables and columns: a CSV file, BIRD's dev_databases, ….",
 )
 @click.option("--annotate", "annotator", help="A model, or replay:STORE, that first describes tables and columns.")
-@click.option("--learn", type=click.IntRange(min=1), help="Learn this many other questions with their SQL (5 draws).")
+@number("--learn", None, "Learn this many other questions with their SQL (5 draws).")
 @click.option("--shuffled", is_flag=True, help="With --learn: give each of these questions the SQL of another one.")
 @RECORDS
 @SEEDED
 @click.option("--compare", is_flag=True, help="Print our figures and the published ones to standard error.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
     method: str,
@@ -409,9 +336,7 @@ def command(
     records: Path | None,
     seed: int,
     compare: bool,
-    picture: Path | None,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """Recall of tables, for questions that need more than one.
 
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
@@ -459,7 +384,7 @@ def command(
         drawn = [Lesson.drawn(part, index, learn or 0, draw, vectors, shuffled=shuffled) for draw in seeds]
         return [one for one in drawn if one is not None]
 
-    def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Found]:
+    def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Record]:
         misses: list[str] = []
 
         def ask(question: Question) -> Record | None:
@@ -478,7 +403,7 @@ def command(
         if misses:
             said = f"{len(misses):,} of {len(questions):,} questions lack answers; of the last one, {misses[-1]}"
             raise click.ClickException(said)
-        return [one for record, question in zip(told, by_database, strict=True) for one in found_in(record, question)]
+        return [{**draw, "position": record["id"]} for record in told for draw in record.get("draws", [record])]
 
     settings = settings_of(embedder=None if encoder is None else encoder.name)
     kept = Records(records, settings)
@@ -496,14 +421,13 @@ def command(
         chosen = weighted(chosen, weights)
     model = None if lm is None else LM(lm)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
-        chosen_for: dict[int, list[Found]] = defaultdict(list)
+        chosen_for: dict[int, list[Record]] = defaultdict(list)
         for one in asked(_both(several, counted[:limit]), [*sizes, AUTO]):
-            chosen_for[one.question.position].append(one)
+            chosen_for[one["position"]].append(one)
         found = [one for question in several for one in chosen_for[question.position]]
         every = [one for question in counted[:limit] for one in chosen_for[question.position]]
         result = report(dataset, method, decompositions, sizes, found)
         result["auto"] = automatic(every)
-        result["values"] = of_values(every, [*sizes, AUTO])
     else:
         found = asked(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
@@ -512,16 +436,8 @@ def command(
     result = {**settings, **result, "variant": variant, **chosen.said}
     if isinstance(encoder, KeptEmbedder):
         encoder.save()
-    ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
         if chosen.said:
             click.echo(note_of(chosen.said), err=True)
         click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
-    if picture is not None:
-        plot(dataset.name, method, ours, picture)
-    json.dump(result, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return result

@@ -11,7 +11,6 @@ error). Q10 is compared with the mean of the critics' own scores; as published, 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import sqlite3
 import tempfile
@@ -27,6 +26,7 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
+from tag_bench import Incomplete, benchmark
 from tag_bench.answers.judgements import read_judgements
 from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
 from tag_bench.sembench_models import WRONG, Reviewer, Wrong
@@ -341,7 +341,7 @@ def _shown(quality: float | None) -> str:
     return "-" if quality is None else f"{quality:.3f}"
 
 
-@click.command("sembench", help=__doc__)
+@benchmark("sembench", table)
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
 @click.option(
     "--lm",
@@ -365,25 +365,17 @@ def _shown(quality: float | None) -> str:
 )
 @RECORDS
 @SEEDED
-@click.option("--json", "json_file", type=click.File("w"), help="Where the JSON goes; - for standard output.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     data: Path,
     lm: str,
     pack_noise: float,
     prices: tuple[float, float],
     records: Path | None,
     seed: int,
-    json_file: Any,
-) -> None:
+) -> dict[str, Any]:
     """Run the ten queries and print their figures."""
     settings = settings_of()
     result = settings | measure(data, lm, pack_noise, prices, seed, Records(records, settings))
-    if json_file is None:
-        click.echo(table(result))
-    else:
-        json.dump(result, json_file, indent=1)
-        json_file.write("\n")
     if result["missing"]:
-        ctx.exit(1)
+        raise Incomplete(f"{result['missing']} of {len(result['queries'])} queries lack answers of the model", result)
+    return result

@@ -91,7 +91,7 @@ def said(other: list[str]) -> str:
     return f", but {'; '.join(other)}" if other else ""
 
 
-@click.command("setup", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("setup")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from",

@@ -12,8 +12,7 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +20,7 @@ import click
 import numpy as np
 
 import tagframe as tf
-from tag_bench import MethodName
+from tag_bench import DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
 from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
@@ -35,6 +34,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 SECONDS = 30.0
 """The time limit of a gold statement."""
 _STEPS = 100_000
+_MEASURES = ("P", "R", "F1")
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 """The rows of a statement."""
@@ -55,46 +55,6 @@ PUBLISHED: Mapping[str, Mapping[str, str]] = {
     "bird_union": {"MURRE, table 9: MURRE, SGPT-5.8B": "K=3 20.3, 5 21.5, 10 22.2, 20 21.9"},
 }
 """Execution accuracy as published, by GPT-3.5."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of one question.
-
-    Attributes:
-        question: with its gold tables.
-        read: tables that the model's SQL reads, in lower case; empty if there is no SQL.
-        right: whether it gives the gold rows.
-        sql: that the model wrote, if it runs.
-        error: why there are no rows.
-        is_invalid: whether the statement cannot be run.
-    """
-
-    question: Question
-    read: frozenset[str]
-    right: bool
-    sql: str = ""
-    error: str = ""
-    is_invalid: bool = False
-
-    def to_record(self, shown: Sequence[str]) -> Record:
-        """The outcome as JSON values, with the ids of the tables that the model was shown."""
-        gold = self.question.gold
-        precision, recall, f1, _, _ = scores_of(self.read, gold)
-        return {
-            "sql": self.sql,
-            "right": self.right,
-            "gold_tables": sorted(gold),
-            "tables": sorted(self.read),
-            "shown": list(shown),
-            "scores": {"P": precision, "R": recall, "F1": f1},
-            "error": self.error,
-        }
-
-    @classmethod
-    def of_record(cls, record: Record, question: Question) -> Outcome:
-        """The outcome of a record."""
-        return cls(question, frozenset(record["tables"]), record["right"], record["sql"], record["error"])
 
 
 def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> Rows | None:
@@ -139,25 +99,41 @@ def with_gold_rows(
     return {question: found[question] for question in questions if question in found}, left_out
 
 
-def answer_sql(question: Question, gold_sql: str, expected: Rows, tag: tf.TAG, rule: Rule) -> Outcome:
-    """Have the model write SQL, and compare its rows with the gold ones.
+def answer_sql(
+    question: Question, gold_sql: str, expected: Rows, tag: tf.TAG, rule: Rule, shown: Sequence[str]
+) -> tuple[Record, bool]:
+    """Have the model write SQL over the ``shown`` tables, and compare its rows with the gold ones.
+
+    Returns:
+        The record: the SQL, whether it gives the gold rows, the tables that it reads, and why there are no rows; and
+        whether the statement cannot be run.
 
     Raises:
         ReplayMiss: a store that is replayed lacks the SQL.
     """
+    read: set[str] = set()
+    sql, right, told, is_invalid = "", False, "", False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer = tag(question.text)
+        read, sql = {table.lower() for table in answer.tables}, answer.query.sql
+        rows = answer.rows.astype(object).where(answer.rows.notna(), None)
+        right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(gold_sql))
     except ReplayMiss:
         raise
     except TagframeError as error:
         told, is_invalid = f"{type(error).__name__}: {error}", isinstance(error, (SQLFailed, UnsafeSQL))
-        return Outcome(question, frozenset(), False, error=told, is_invalid=is_invalid)
-    read = frozenset(table.lower() for table in answer.tables)
-    rows = answer.rows.astype(object).where(answer.rows.notna(), None)
-    right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(gold_sql))
-    return Outcome(question, read, right, answer.query.sql)
+    record = {
+        "sql": sql,
+        "right": right,
+        "gold_tables": sorted(question.gold),
+        "tables": sorted(read),
+        "shown": list(shown),
+        "scores": dict(zip(_MEASURES, scores_of(read, question.gold), strict=False)),
+        "error": told,
+    }
+    return record, is_invalid
 
 
 def retrieved(
@@ -176,13 +152,15 @@ def _file(folder: Path, question: Question) -> Path:
     return folder / question.database / f"{question.database}.sqlite"
 
 
-def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
     """Execution accuracy, and precision, recall and F1 of the tables in the SQL, in percent (JAR, section 4.1)."""
-    parts = [scores_of(outcome.read, outcome.question.gold)[:3] for outcome in outcomes]
-    means = [round(100 * sum(column) / len(parts), 2) for column in zip(*parts, strict=True)] if parts else [None] * 3
+
+    def percent(values: list[float]) -> float | None:
+        return round(100 * sum(values) / len(values), 2) if values else None
+
     return {
-        "execution_accuracy": round(100 * sum(one.right for one in outcomes) / len(outcomes), 2) if outcomes else None,
-        "tables": dict(zip(("P", "R", "F1"), means, strict=True)),
+        "execution_accuracy": percent([one["right"] for one in outcomes]),
+        "tables": {name: percent([one["scores"][name] for one in outcomes]) for name in _MEASURES},
     }
 
 
@@ -191,25 +169,20 @@ def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
     return [question for question in dataset.questions if every or len(question.gold) > 1][:limit]
 
 
-@click.command("sql", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="The folder."
-)
+@benchmark("sql")
+@DATA
 @click.option("--method", type=MethodName("gold"), default="auto", show_default=True, help="The retrieval method.")
-@click.option(
-    "-k", "size", type=click.IntRange(min=1), default=5, show_default=True, help="The number of tables to show."
-)
+@number("-k", 5, "The number of tables to show.", called="size")
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--lm", help="A model, or replay:STORE; by default the configured model.")
 @click.option(
     "--evidence", is_flag=True, help="Search with BIRD's evidence, too, and add it to the prompt as external knowledge."
 )
 @click.option("--every-question", is_flag=True, help="Also ask questions that need one table, as MURRE does.")
-@click.option("--limit", type=click.IntRange(min=1), help="The number of questions, from the first.")
-@click.option("--questions", "drawn_questions", type=click.IntRange(min=1), help="The number of questions, at random.")
+@number("--limit", None, "The number of questions, from the first.")
+@number("--questions", None, "The number of questions, at random.", called="drawn_questions")
 @RECORDS
 @SEEDED
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
     method: str,
@@ -222,8 +195,7 @@ def command(
     drawn_questions: int | None,
     records: Path | None,
     seed: int,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """Execution accuracy of SQL that a model writes over retrieved tables, beside the published figures.
 
     Example: python -m tag_bench sql --data ../shared/bench/spider --method auto -k 5 --lm replay:sql.sqlite --json -
@@ -253,33 +225,24 @@ def command(
         tag, repairing = (
             tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair) for repair in (False, True)
         )
+        shown = tables if isinstance(tables, list) else [hit.id for hit in tables.tables]
         try:
             with tf.context(**model):
-                outcome = answer_sql(question, entry["sql"], expected[question], tag, rule)
+                record, is_invalid = answer_sql(question, entry["sql"], expected[question], tag, rule, shown)
         except ReplayMiss:
             return None
-        record = outcome.to_record(tables if isinstance(tables, list) else [hit.id for hit in tables.tables])
-        if outcome.is_invalid:
-            try:
-                with tf.context(**model):
-                    again = answer_sql(question, entry["sql"], expected[question], repairing, rule)
-                record["repaired"] = again.to_record(record["shown"])
-            except ReplayMiss:
-                record["repaired"] = None
+        if is_invalid:
+            record["repaired"] = None
+            with suppress(ReplayMiss), tf.context(**model):
+                record["repaired"], _ = answer_sql(question, entry["sql"], expected[question], repairing, rule, shown)
         return record
 
     encoder = get_embedder()
     settings = settings_of(lm=model_name(lm), embedder=None if encoder is None else encoder.name)
-    told = Records(records, settings).each(
+    outcomes = Records(records, settings).each(
         questions, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}"
     )
-    by_position = {question.position: question for question in questions}
-    outcomes = [Outcome.of_record(record, by_position[record["id"]]) for record in told]
-    repaired = [
-        Outcome.of_record(again, by_position[record["id"]])
-        for record in told
-        if (again := record.get("repaired", record)) is not None
-    ]
+    repaired = [again for record in outcomes if (again := record.get("repaired", record)) is not None]
     missing, missing_repairs = len(questions) - len(outcomes), len(outcomes) - len(repaired)
     result = {
         **settings,
@@ -289,11 +252,9 @@ def command(
         "not_run": missing,
         "left_out": left_out,
         **shares(outcomes),
-        "errors": sum(bool(outcome.error) for outcome in outcomes),
+        "errors": sum(bool(outcome["error"]) for outcome in outcomes),
         "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},
     }
-    json.dump(result, output, indent=2)
-    output.write("\n")
     accuracy = result["execution_accuracy"]
     click.echo(
         f"{dataset.name}, {method}, K={size}: execution accuracy "
@@ -308,3 +269,4 @@ def command(
     )
     for name, figures in PUBLISHED.get(dataset.name, {}).items():
         click.echo(f"published, {name}: {figures}", err=True)
+    return result

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import tagframe as tf
-from tag_bench import SpreadCommand
+from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn, of_half, read_dataset
 from tag_bench.gold_joins import Column, Schema, gold_joins
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
@@ -146,29 +146,13 @@ def _share(parts: Iterable[bool]) -> float | None:
     return round(100 * sum(known) / len(known), 2) if known else None
 
 
-@click.command("syn_shown", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folders whose databases are pooled.",
-)  # fmt: skip
-@click.option(
-    "--half",
-    type=click.Choice(["fit", "report"]),
-    default="report",
-    show_default=True,
-    help="Only the databases of this half, if the data has halves.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=300,
-    show_default=True,
-    help="The number of questions, drawn at random.",
-)
+@benchmark("syn_shown")
+@FOLDERS
+@HALF
+@number("--limit", 300, "The number of questions, drawn at random.")
 @click.option("--show", type=int, help="Print the prompt of the question at this index, and nothing else.")
 @RECORDS
 @SEEDED
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     folders: tuple[Path, ...],
     half: str,
@@ -176,8 +160,7 @@ def command(
     show: int | None,
     records: Path | None,
     seed: int,
-    output: Any,
-) -> None:
+) -> dict[str, Any] | None:
     """Tokens of syn's prompts over pooled databases, and how much of the gold SQL they show; no model is asked.
 
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
@@ -201,15 +184,15 @@ def command(
         if show is not None:
             _, prompt, sql = prompted(questions[show])
             for message in prompt.messages:
-                output.write(f"{message.content}\n\n")
-            output.write(f"{sql}\n")
-            return
+                click.echo(f"{message.content}\n")
+            click.echo(sql)
+            return None
         settings = settings_of(folders=[folder.resolve().name for folder in folders])
         told = Records(records, settings).each(
             questions, ask, lambda one: (f"{one.database}:{one.position}", one.text), "prompts"
         )
     found = [Shown(**record["shown"]) for record in told]
-    result = {
+    return {
         **settings,
         "data": [folder.name for folder in folders],
         "tables": len(pool),
@@ -222,5 +205,3 @@ def command(
         "literals_in_schema": _share(literal for one in found for literal in one.literals),
         "literals_in_prompt": _share(literal for one in found for literal in one.in_question),
     }
-    json.dump(result, output, indent=2)
-    output.write("\n")

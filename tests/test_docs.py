@@ -35,6 +35,7 @@ import pytest
 from click.testing import CliRunner
 
 import tagframe as tf
+from tag_bench import bench
 from tagframe.accessor import TagAccessor
 from tagframe.cli import main
 from tagframe.lm import import_answers
@@ -271,6 +272,19 @@ def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.split()) <= 700
     assert "pip install" in "\n".join(text.splitlines()[:40])
+
+
+def test_the_figures_of_the_readme_are_those_of_the_results():
+    figures = bench.page(bench.README.read_text("utf-8"), bench.read_results())
+    section = (ROOT / "README.md").read_text("utf-8").partition("## Benchmarks\n")[2]
+    assert [line for line in figures.splitlines() if line not in section.splitlines()] == []
+
+
+def test_the_page_of_figures_is_made_of_the_results():
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    if "`make bench" not in page:
+        pytest.skip("the page is from before `make bench`")
+    assert page == bench.page(bench.PAGE.read_text("utf-8"), bench.read_results())
 
 
 def test_the_changelog_is_one_page():

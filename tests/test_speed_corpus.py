@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench import SpreadCommand
-from tag_bench.speed import lake_steps, lakes
+from tag_bench.speed import lakes
 from tag_bench.speed.corpus import TIMED, command
 
 
@@ -42,12 +42,12 @@ def test_a_lake_is_indexed_opened_asked_and_refreshed(tmp_path):
     folder.mkdir()
     assert lakes.write(lakes.synthetic_tables(tables=12, databases=3, columns=6), folder) == (12, 72)
     asked = lakes.synthetic_questions(3)
-    assert lake_steps.index(folder, catalogue, asked)["catalogue_mb"] >= 0
-    figures = lake_steps.ask(folder, catalogue, asked)
+    assert lakes.index(folder, catalogue, asked)["catalogue_mb"] >= 0
+    figures = lakes.ask(folder, catalogue, asked)
     assert figures.keys() >= {"open_seconds", "first_seconds", "question_ms", "resident_mb", "families"}
     assert figures["families"] == 12
     lakes.change_one(folder)
-    assert lake_steps.refresh(folder, catalogue, asked)["refresh_one_seconds"] >= 0
+    assert lakes.refresh(folder, catalogue, asked)["refresh_one_seconds"] >= 0
     changed = [profile for profile in tf.open_corpus(folder, catalogue=catalogue) if len(profile.columns) == 7]
     assert [profile.columns[-1].name for profile in changed] == ["changed_just_now"]
 

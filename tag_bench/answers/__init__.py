@@ -6,7 +6,6 @@ The answer key is published with the questions, so the hand-written pipelines ar
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,15 +15,13 @@ import click
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tag_bench.answers.asking import ask
-from tag_bench.answers.databases import Databases
-from tag_bench.answers.judgements import Judge, read_judgements
-from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED
-from tag_bench.answers.published import plot, table
-from tag_bench.answers.questions import Question, read_questions
+from tag_bench import Incomplete, benchmark, number
+from tag_bench.answers.databases import Databases, Question, read_questions
+from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judgements
+from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
+from tag_bench.answers.published import table
 from tag_bench.answers.records import Record, summary, with_repairs
-from tag_bench.answers.scripted import HashedWords, anything
-from tag_bench.records import RECORDS, Records, model_name, settings_of
+from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
 from tag_bench.server import Server
 from tagframe.embed import get_embedder
 
@@ -99,11 +96,16 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
     return "\n".join(lines)
 
 
+def outcomes(records: Sequence[Record]) -> dict[str, Any]:
+    """The questions and their summary, as in the output."""
+    return {"questions": [record.to_record() for record in records], "summary": summary(records)}
+
+
 def _key(question: Question) -> tuple[int, str]:
     return question.id, question.text
 
 
-@click.command("answers", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("answers")
 @click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="TAG-Bench.")
 @click.option(
     "--databases", type=click.Path(path_type=Path), help="BIRD's databases; by default DATA/../bird/database."
@@ -114,14 +116,18 @@ def _key(question: Question) -> tuple[int, str]:
     "--questions", "wanted", default="runnable", show_default=True, help="Ids such as 0,1,…; 'runnable'; or 'all'."
 )
 @click.option("--embedder", help=f"For vectors of rows; {WORDS}: hashed words. By default the configured one.")
-@click.option("--rows", type=click.IntRange(1), help="The most rows of a table to embed; by default all.")
+@number("--rows", None, "The most rows of a table to embed; by default all.")
 @click.option(
     "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
 )
 @RECORDS
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw a plot of exact match into this file.")
+@click.option(
+    "--recorded",
+    type=(click.Path(exists=True, dir_okay=False, path_type=Path), str),
+    metavar="FILE BY",
+    help="Score the records of an earlier run, instead of asking; BY says what recorded them, and at which commit.",
+)
 @click.option("--list", "lists", is_flag=True, help="Print the questions' pipelines, and what they lack.")
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
     databases: Path | None,
@@ -132,10 +138,9 @@ def command(
     rows: int | None,
     cache: Path | None,
     records: Path | None,
-    picture: Path | None,
+    recorded: tuple[Path, str] | None,
     lists: bool,
-    output: Any,
-) -> None:
+) -> dict[str, Any] | None:
     """TAG-Bench's questions, scored strictly (as published) and tolerantly, with the published figures.
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
@@ -144,7 +149,11 @@ def command(
     questions = read_questions(data)
     if lists:
         click.echo(listing(questions, sources))
-        return
+        return None
+    if recorded is not None:
+        known = {question.id: question for question in questions}
+        listed = [Record.of_record(one).scored(known[one["id"]]) for one in read_records(recorded[0])]
+        return {"method": method, "recorded": recorded[1], "missing": 0, **outcomes(listed)}
     asked = chosen(questions, sources, wanted)
     embedding: dict[str, Any] = (
         {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
@@ -159,26 +168,23 @@ def command(
         embedded = embed_rows(sources, dict.fromkeys(searched))
         repair = REPAIRED.get(method)
         told = kept.each(
-            asked, lambda question: ask(METHODS[method], question, sources, repair).to_record(), _key, method
+            asked, lambda question: record_of(METHODS[method], question, sources, repair).to_record(), _key, method
         )
     listed = [Record.of_record(record) for record in told]
     result: dict[str, Any] = {
         **run_settings,
         **({} if by is None else {"rows": embedded}),
         "missing": sum(record.missing for record in listed),
-        "questions": [record.to_record() for record in listed],
-        "summary": summary(listed),
+        **outcomes(listed),
         **({"summary_repaired": summary(with_repairs(listed))} if method in REPAIRED else {}),
     }
-    json.dump(result, output, indent=2, ensure_ascii=False, default=str)
-    output.write("\n")
     click.echo(table(method, result["summary"], result.get("summary_repaired")), err=True)
-    if picture is not None:
-        plot(method, result["summary"], picture)
     if result["missing"]:
         store = str(answering).removeprefix("replay:")
-        raise click.ClickException(
+        raise Incomplete(
             f"{result['missing']} of {len(listed)} questions lack answers of the model: 'tagframe lm export {store} -o"
             f" batch.jsonl' writes their requests to a file, 'tagframe lm import {store} ANSWERS' imports the answers;"
-            " then run this again"
+            " then run this again",
+            result,
         )
+    return result

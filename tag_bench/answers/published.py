@@ -7,10 +7,7 @@ is in percent, times are seconds per question.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-from tag_bench import new_figure
 
 COLUMNS = ("overall", "match", "comparison", "ranking", "knowledge", "reasoning")
 PUBLISHED: Mapping[str, tuple[tuple[float, ...], float]] = {
@@ -77,17 +74,3 @@ def _cost(name: str, calls: int, tokens: int | None, questions: int, median: flo
 def _line(name: str, shares: tuple[float | None, ...], seconds: float | None) -> str:
     cells = "".join(f"{'-' if share is None else f'{share:.1f}':>12}" for share in shares)
     return f"{name:<34}{cells}{'-' if seconds is None else f'{seconds:.2f}':>10}"
-
-
-def plot(method: str, summary: Mapping[str, Any], path: Path) -> None:
-    """A plot of exact match by type and kind, ours and the published one."""
-    figure, axes = new_figure()
-    bars = {f"ours: {method}": ours(summary, "strict_here")} | {name: shares for name, (shares, _) in PUBLISHED.items()}
-    width = 0.8 / len(bars)
-    for number, (name, shares) in enumerate(bars.items()):
-        positions = [position + number * width for position in range(len(COLUMNS))]
-        axes.bar(positions, [share or 0 for share in shares], width, label=name)
-    axes.set_xticks([position + 0.4 - width / 2 for position in range(len(COLUMNS))], COLUMNS)
-    axes.set(ylabel="exact match (%)", title="TAG-Bench; published: other questions, a weaker model", ylim=(0, 100))
-    axes.legend()
-    figure.savefig(path, dpi=120)

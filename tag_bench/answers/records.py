@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import statistics
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
@@ -11,9 +14,63 @@ import numpy as np
 import pandas as pd
 
 import tagframe as tf
-from tag_bench.answers.questions import Question
-from tag_bench.answers.scoring import strict, tolerant
+from tag_bench.answers.databases import Question
 from tagframe.answer import Generated
+
+_ASKS_FOR_ORDER = re.compile(r"\b(?:in order|in alphabetical order|rank(?:ed)?\b(?! [12]\b)|order of)", re.IGNORECASE)
+_TRUTH = {"true": "yes", "false": "no"}
+
+
+def strict(values: Sequence[Any], key: Sequence[Any]) -> bool:
+    """Exact match, as in the benchmark: equal by ``==``, in order; a number never equals a text.
+
+    >>> strict([54], (54,)), strict(["54"], (54,)), strict(["Lisa", "Jennifer"], ("Jennifer", "Lisa"))
+    (True, False, False)
+    """
+    if len(values) != len(key):
+        return False
+    return all(type_of(value) == type_of(wanted) and value == wanted for value, wanted in zip(values, key, strict=True))
+
+
+def type_of(value: Any) -> str:
+    """The kind of a value, because ``1 == True`` must not match."""
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, (int, float)) else "text"
+
+
+def tolerant(values: Sequence[Any], key: Sequence[Any], question: str) -> bool:
+    """Equality that ignores type, case, accents and blanks, and also the order if the question asks for none.
+
+    >>> tolerant(["54"], (54,), "How many schools?"), tolerant(["São Paulo"], ("Sao Paulo",), "Which city?")
+    (True, True)
+    >>> tolerant(["b", "a"], ("a", "b"), "Which two?"), tolerant(["b", "a"], ("a", "b"), "List two in order of size.")
+    (True, False)
+    """
+    given, wanted = [_folded(value) for value in values], [_folded(value) for value in key]
+    return given == wanted if asks_for_order(question) else Counter(given) == Counter(wanted)
+
+
+def asks_for_order(question: str) -> bool:
+    """Whether the order of the values matters.
+
+    >>> asks_for_order("rank the locations by distance"), asks_for_order("How many drivers have been ranked 2?")
+    (True, False)
+    """
+    return _ASKS_FOR_ORDER.search(question) is not None
+
+
+def _folded(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = unicodedata.normalize("NFKD", str(value))
+    text = "".join(letter for letter in text if not unicodedata.combining(letter))
+    text = " ".join(text.casefold().split())
+    try:
+        return f"{float(text.replace(',', '')):g}"
+    except ValueError:
+        return _TRUTH.get(text, text)
+
 
 Status = Literal["run", "not_run", "error"]
 _Number = TypeVar("_Number", int, float)
@@ -102,10 +159,15 @@ class Record:
                 doubts=[{"reason": doubt.reason, "facts": doubt.facts} for doubt in answer.doubts],
                 confidence=None if answer.confidence is None else round(answer.confidence, 4),
             )
-        if question.key is None or question.key_here is None:
-            return scored
+        return scored.scored(question)
+
+    def scored(self, question: Question) -> Record:
+        """The record with its prediction scored against the key."""
+        values = self.prediction
+        if values is None or question.key is None or question.key_here is None:
+            return self
         return replace(
-            scored,
+            self,
             strict=strict(values, question.key),
             tolerant=tolerant(values, question.key, question.text),
             strict_here=strict(values, question.key_here),

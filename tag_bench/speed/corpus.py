@@ -10,9 +10,6 @@ SQLite files, indexed, opened again, asked and refreshed, each in a separate pro
 from __future__ import annotations
 
 import json
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,8 +20,9 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench import SpreadCommand, new_figure
+from tag_bench import benchmark, number
 from tag_bench.lake import synthetic_lake
+from tag_bench.measured import in_process, spread
 from tag_bench.speed import lakes
 from tagframe.corpus import Corpus, TableProfile, corpus_vectors, vectors_of
 from tagframe.embed import Kind
@@ -78,27 +76,12 @@ def cost(tables: int, count: int) -> dict[str, Any]:
             started = time.perf_counter()
             _choose(index, method, parsed)
             times.append(1000 * (time.perf_counter() - started))
-        result["ms"][method] = {
-            "median": round(statistics.median(times), 2),
-            "p95": round(float(np.percentile(times, 95)), 2),
-        }
+        result["ms"][method] = spread(times, 2)
     return result
 
 
 def _choose(index: RetrievalIndex, method: str, question: Question) -> None:
     METHODS[method].select(METHODS[method].prepared(index, question).problem, 5)
-
-
-def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """A plot of milliseconds per question by the number of tables."""
-    figure, axes = new_figure()
-    for method in TIMED:
-        axes.loglog(
-            [row["tables"] for row in rows], [row["ms"][method]["median"] for row in rows], marker="o", label=method
-        )
-    axes.set(xlabel="tables in the corpus", ylabel="ms a question, k=5, encoding left out")
-    axes.legend()
-    figure.savefig(path, dpi=120)
 
 
 def lake(source: str, count: int) -> dict[str, Any]:
@@ -121,39 +104,23 @@ def lake(source: str, count: int) -> dict[str, Any]:
         questions_file.write_text(json.dumps(asked), encoding="utf-8")
 
         def step(name: str) -> dict[str, Any]:
-            program = [sys.executable, "-m", "tag_bench.speed.lake_steps", name]
-            done = subprocess.run([*program, folder, catalogue, questions_file], stdout=subprocess.PIPE, check=True)
-            found: dict[str, Any] = json.loads(done.stdout)
-            return found
+            return in_process("tag_bench.speed.lakes", name, folder, catalogue, questions_file)
 
         result = {"tables": counts[0], "columns": counts[1], "index": step("index"), **step("ask")}
         lakes.change_one(folder)
         return {**result, **step("refresh")}
 
 
-@click.command("corpus", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("corpus")
 @click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
-@click.option(
-    "--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="The number per corpus."
-)
+@number("--questions", 30, "The number per corpus.", called="count")
 @click.option("--lake", "source", help="A folder of Spider 2's tables, or 'synthetic': measure from files to answers.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(sizes: tuple[int, ...], count: int, source: str | None, picture: Path | None, output: Any) -> None:
+def command(sizes: tuple[int, ...], count: int, source: str | None) -> dict[str, Any]:
     """Milliseconds per question, by the number of tables in the corpus.
 
-    Example: python -m tag_bench speed corpus --plot cost.png --json -
+    Example: python -m tag_bench speed corpus --tables 100 1000
     """
     if source is not None:
-        json.dump(lake(source, count), output, indent=2)
-        output.write("\n")
-        return
+        return lake(source, count)
     rows = [cost(tables, count) for tables in sizes]
-    if picture is not None:
-        plot(rows, picture)
-    json.dump({"lakes": rows}, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return {"lakes": rows}

@@ -8,10 +8,7 @@ keys grows with the square of the number of tables.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,8 +19,9 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import SpreadCommand
+from tag_bench import benchmark
 from tag_bench.lake import ADJECTIVES, NOUNS
+from tag_bench.measured import in_process, peak_mb
 
 _ROWS = 200
 
@@ -67,10 +65,7 @@ def cost(tables: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "erp.sqlite")
         write_erp(tables, file)
-        program = [sys.executable, "-m", "tag_bench.speed.keys", str(file)]
-        environment = {**os.environ, "XDG_CACHE_HOME": scratch, "HOME": scratch}
-        done = subprocess.run(program, stdout=subprocess.PIPE, check=True, env=environment)
-    found: dict[str, Any] = json.loads(done.stdout)
+        found = in_process("tag_bench.speed.keys", file, XDG_CACHE_HOME=scratch, HOME=scratch)
     return {"tables": tables, "columns": 9 * tables, **found}
 
 
@@ -102,15 +97,13 @@ def _measure(file: str) -> dict[str, Any]:
     return {
         "first_question_seconds": round(first, 2),
         "plan_seconds": round(planned, 3),
-        # Linux counts in KiB; the whole process, the encoder included.
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mb": round(peak_mb()),  # the whole process, the encoder included
     }
 
 
-@click.command("keys", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("keys")
 @click.option("--tables", "sizes", type=click.IntRange(min=4), multiple=True, default=(100, 200, 400, 1000))
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(sizes: tuple[int, ...], output: Any) -> None:
+def command(sizes: tuple[int, ...]) -> dict[str, Any]:
     """Seconds of the first question over one database of an ERP, in a fresh cache, by its number of tables.
 
     Example: python -m tag_bench speed keys --tables 100 200 400 1000
@@ -119,8 +112,7 @@ def command(sizes: tuple[int, ...], output: Any) -> None:
     for tables in sizes:
         cases.append(cost(tables))
         click.echo(json.dumps(cases[-1]), err=True)
-    json.dump({"cases": cases, "exponent": exponent(cases)}, output, indent=1)
-    output.write("\n")
+    return {"cases": cases, "exponent": exponent(cases)}
 
 
 if __name__ == "__main__":

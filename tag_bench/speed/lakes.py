@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,7 +16,65 @@ from typing import Any
 import numpy as np
 from sqlite_utils import Database
 
+import tagframe as tf
 from tag_bench.lake import ADJECTIVES, NOUNS
+from tag_bench.measured import memory_mb, peak_mb, spread
+from tagframe.embed import get_embedder
+from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval.index_cache import index_of
+
+
+def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
+    """From files to the first answer: seconds, in total and by part, and peak memory."""
+    started = time.perf_counter()
+    corpus = tf.open_corpus(folder, catalogue=catalogue)
+    opened = time.perf_counter()
+    retrieve_tables(questions[0], corpus, k=5)
+    answered = time.perf_counter()
+    return {
+        "seconds": round(answered - started, 1),
+        "profiling_seconds": round(opened - started, 1),
+        "cpu_seconds": round(time.process_time(), 1),
+        "peak_mb": round(peak_mb()),
+        "catalogue_mb": round(catalogue.stat().st_size / 1e6),
+    }
+
+
+def ask(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
+    """Open again, with the times of the first question and of later ones."""
+    before = memory_mb()
+    started = time.perf_counter()
+    corpus = tf.open_corpus(folder, catalogue=catalogue)
+    opened = time.perf_counter()
+    retrieve_tables(questions[0], corpus, k=5)
+    first = time.perf_counter()
+    times, cpu = [], []
+    for question in questions[1:]:
+        asked, used = time.perf_counter(), time.process_time()
+        retrieve_tables(question, corpus, k=5)
+        times.append(1000 * (time.perf_counter() - asked))
+        cpu.append(1000 * (time.process_time() - used))
+    return {
+        "open_seconds": round(opened - started, 2),
+        "first_seconds": round(first - opened, 2),
+        "question_ms": spread(times, 1),
+        "question_cpu_ms": spread(cpu, 1),
+        "resident_mb": round(memory_mb() - before),
+        "families": len(index_of(corpus, get_embedder()).families),
+    }
+
+
+def refresh(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
+    """Open a lake after one table has changed, until the new state of that table is known."""
+    started = time.perf_counter()
+    corpus = tf.open_corpus(folder, catalogue=catalogue)
+    opened = time.perf_counter()
+    retrieve_tables(questions[0], corpus, k=5)
+    return {
+        "refresh_one_seconds": round(opened - started, 2),
+        "refresh_and_first_seconds": round(time.perf_counter() - started, 2),
+    }
+
 
 SYNTHETIC = "synthetic"
 """The name of the synthetic lake."""
@@ -135,3 +195,14 @@ def synthetic_questions(count: int) -> list[str]:
         f"of a {random.choice(ADJECTIVES)} {random.choice(NOUNS)} with status {random.choice(NOUNS)} 7?"
         for _ in range(count)
     ]
+
+
+STEPS = {step.__name__: step for step in (index, ask, refresh)}
+
+if __name__ == "__main__":
+    name, folder, catalogue, asked = sys.argv[1:]
+    embedder = get_embedder()
+    if embedder is not None:
+        embedder.encode(["a question of no table"])
+    figures = STEPS[name](Path(folder), Path(catalogue), json.loads(Path(asked).read_text(encoding="utf-8")))
+    json.dump(figures, sys.stdout)

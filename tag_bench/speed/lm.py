@@ -6,14 +6,13 @@ the sides alternate, and each figure is the median over the repeats. Imports and
 
 from __future__ import annotations
 
-import json
-import statistics
 import subprocess
-import sys
 from typing import Any
 
 import click
 
+from tag_bench import benchmark, number
+from tag_bench.measured import in_process, median
 from tag_bench.server import ServerProcess
 from tag_bench.speed.sides import CASES, Case
 
@@ -25,21 +24,10 @@ def measure(case: Case, side: str, url: str) -> dict[str, float]:
     """One run of a side in a new process; a run that hangs is reported and repeated."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "tag_bench.speed.sides", side, case.name, url],
-                stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=True,
-            )  # fmt: skip
+            return in_process("tag_bench.speed.sides", side, case.name, url, timeout=_TIMEOUT)
         except subprocess.TimeoutExpired:
             click.echo(f"{case.name} {side}: hung for {_TIMEOUT} s (attempt {attempt} of {_ATTEMPTS})", err=True)
-        else:
-            figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-            return figures
     raise click.ClickException(f"{case.name} {side}: hung {_ATTEMPTS} times")
-
-
-def median(runs: list[dict[str, float]]) -> dict[str, float]:
-    """The median of each figure."""
-    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
 def compare(case: Case, sides: dict[str, str], repeats: int) -> dict[str, Any]:
@@ -62,14 +50,11 @@ def compare(case: Case, sides: dict[str, str], repeats: int) -> dict[str, Any]:
     return result
 
 
-@click.command("lm", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("lm")
 @click.option("--peer", type=click.Choice(["lotus"]), help="Also measure another library (needs its extra).")
 @click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="Only these cases.")
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="The number of runs of each side."
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(peer: str | None, names: tuple[str, ...], repeats: int, output: Any) -> None:
+@number("--repeats", 3, "The number of runs of each side.")
+def command(peer: str | None, names: tuple[str, ...], repeats: int) -> dict[str, Any]:
     """Rows per second, CPU and memory of df.tag.sem_filter, with a local server.
 
     Example: python -m tag_bench speed lm --peer lotus --json -
@@ -78,5 +63,4 @@ def command(peer: str | None, names: tuple[str, ...], repeats: int, output: Any)
     for case in [CASES[name] for name in names or CASES]:
         sides = {"ours": "ours"} | ({"peer": peer} if peer else {}) | ({"bare": "bare"} if case.bare else {})
         cases.append(compare(case, sides, repeats))
-    json.dump({"cases": cases}, output, indent=2)
-    output.write("\n")
+    return {"cases": cases}

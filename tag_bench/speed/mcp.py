@@ -7,7 +7,6 @@ in this process.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import time
@@ -20,6 +19,7 @@ import click
 import numpy as np
 
 import tagframe
+from tag_bench import benchmark
 
 QUESTION = "Which critics gave five stars to films by Portuguese directors?"
 
@@ -66,12 +66,11 @@ async def served(source: str, calls: dict[str, dict[str, Any]], times: int, star
     return {"start_seconds": figures, "calls": seconds}
 
 
-@click.command("mcp", context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("mcp")
 @click.argument("source", type=click.Path(path_type=Path, exists=True), default=Path("examples/data"))
 @click.option("--times", default=100, show_default=True, help="The number of calls of each tool.")
 @click.option("--starts", default=3, show_default=True)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(source: Path, times: int, starts: int, output: Any) -> None:
+def command(source: Path, times: int, starts: int) -> dict[str, Any]:
     """Seconds until a server answers, and milliseconds of calls, compared with the plain functions.
 
     Example: python -m tag_bench speed mcp
@@ -97,5 +96,4 @@ def command(source: Path, times: int, starts: int, output: Any) -> None:
         }
         for name, seconds in figures["calls"].items()
     }
-    json.dump(figures, output, indent=2)
-    output.write("\n")
+    return figures

@@ -1,4 +1,4 @@
-"""``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, greedily, and the default method.
+"""``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, and greedily.
 
 ``exact`` and ``mip`` solve the same problems: the twenty tables with the highest cosine, our ω without link scores, and
 JAR's weights for BIRD. If both finish, their objectives are compared.
@@ -6,11 +6,9 @@ JAR's weights for BIRD. If both finish, their objectives are compared.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,14 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import SpreadCommand
+from tag_bench import DATA, benchmark, number
 from tag_bench.data import Dataset, read_dataset, read_decompositions
+from tag_bench.measured import spread
 from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
 from tagframe.retrieval import Question, Selection
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.methods.auto import AUTO
 from tagframe.retrieval.methods.exact import exact
 from tagframe.retrieval.methods.greedy import greedy
 from tagframe.retrieval.methods.mip import mip
@@ -33,18 +31,10 @@ from tagframe.retrieval.prepare import CANDIDATES, column_joins
 from tagframe.retrieval.problem import best_first
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One question's problem, column by column."""
-
-    question: str
-    columns: ColumnProblem
-
-
 def cases(
     data: Dataset, index: RetrievalIndex, given: Sequence[Sequence[str]] | None, count: int, pool: int
-) -> list[Case]:
-    """The problems of some questions that need several tables, evenly spread over the file."""
+) -> list[ColumnProblem]:
+    """The problems, column by column, of some questions that need several tables, evenly spread over the file."""
     questions = [question for question in data.questions if len(question.gold) > 1]
     step = max(1, len(questions) // count)
     found = []
@@ -56,7 +46,7 @@ def cases(
         tables = np.sort(best_first(ranking)[:pool]).tolist()
         _, each = index.fine(parts.subqueries, tables)
         omega = column_joins(index, tables, link_share=0.0)
-        found.append(Case(question.text, ColumnProblem(ranking[tables], each, omega)))
+        found.append(ColumnProblem(ranking[tables], each, omega))
     return found
 
 
@@ -67,52 +57,15 @@ def timed(run: Callable[[], Selection]) -> tuple[float, Selection]:
     return 1000 * (time.perf_counter() - started), selection
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median and 95th percentile."""
-    return {"median": round(statistics.median(values), 3), "p95": round(float(np.percentile(values, 95)), 3)}
-
-
-def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Milliseconds of the whole default method for a question: first with the encoder, then with cached vectors."""
-    parsed = [Question.of(question) for question in questions]
-    AUTO.prepared(index, Question.of("warm up"))
-    found: dict[str, list[float]] = {"encoded": [], "remembered": [], "choice": []}
-    for name in ("encoded", "remembered"):
-        for question in parsed:
-            started = time.perf_counter()
-            prepared = AUTO.prepared(index, question)
-            ready = time.perf_counter()
-            AUTO.select(prepared.problem, None)
-            ended = time.perf_counter()
-            found[name].append(1000 * (ended - started))
-            found["choice"].append(1000 * (ended - ready))
-    return {name: spread(values) for name, values in found.items()}
-
-
-@click.command("selectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
-)
-@click.option("--questions", type=click.IntRange(min=1), default=60, show_default=True, help="The number of questions.")
-@click.option(
-    "--mip-questions",
-    type=click.IntRange(min=0),
-    default=6,
-    show_default=True,
-    help="The number of them for the solver.",
-)
+@benchmark("selectors")
+@DATA
+@number("--questions", 60, "The number of questions.")
+@number("--mip-questions", 6, "The number of them for the solver.", least=0)
 @click.option(
     "--mip-k", "mip_sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5), help="The numbers of tables."
 )
 @click.option("--mip-seconds", type=float, default=60.0, show_default=True, help="The solver's time limit.")
-@click.option(
-    "--candidates",
-    type=click.IntRange(min=1),
-    default=CANDIDATES,
-    show_default=True,
-    help="The number of candidate tables.",
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+@number("--candidates", CANDIDATES, "The number of candidate tables.")
 def command(
     data: Path,
     questions: int,
@@ -120,8 +73,7 @@ def command(
     mip_sizes: tuple[int, ...],
     mip_seconds: float,
     candidates: int,
-    output: Any,
-) -> None:
+) -> dict[str, Any]:
     """Time the selectors on the questions of a benchmark.
 
     Example: python -m tag_bench speed selectors --data spider --json -
@@ -135,14 +87,14 @@ def command(
     report["mip_over_exact"] = {}
     differences = []
     for k in (2, 3, 5, 10):
-        reduced = [case.columns.reduce() for case in problems]
+        reduced = [problem.reduce() for problem in problems]
         optimal = [timed(partial(exact, problem, k)) for problem in reduced]
         report["exact"][str(k)] = spread([ms for ms, _ in optimal])
         report["greedy"][str(k)] = spread([timed(partial(greedy, problem, k))[0] for problem in reduced])
         solved, ratios, ended = [], [], True
         on_solver = mip_questions if k in mip_sizes else 0
         for case, (ms, best) in with_progress(list(zip(problems, optimal, strict=True))[:on_solver], f"mip, K={k}"):
-            solver_ms, selection = timed(partial(mip, case.columns, k, PAPER_WEIGHTS, seconds=mip_seconds))
+            solver_ms, selection = timed(partial(mip, case, k, PAPER_WEIGHTS, seconds=mip_seconds))
             solved.append(solver_ms)
             ratios.append(solver_ms / ms)
             if selection.note:
@@ -154,10 +106,4 @@ def command(
             report["mip_over_exact"][str(k)] = {"ratio": round(statistics.median(ratios), 1), "lower_bound": not ended}
     report["objective_max_difference"] = max(differences, default=None)
     report["problems"] = len(differences)
-    report["auto"] = calls(index, [case.question for case in problems])
-    json.dump(report, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return report

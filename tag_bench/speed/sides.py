@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -13,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tag_bench.measured import memory_mb, peak_mb
 
 INSTRUCTION = "{text} is about a film that became a classic"
 SYSTEM = "Decide whether the claim is true of the row. Answer with one word, True or False."
@@ -115,26 +116,6 @@ def bare(case: Case, url: str, folder: Path) -> Run:
 
 
 SIDES = {"ours": ours, "lotus": lotus, "bare": bare}
-
-
-def memory_mb() -> float:
-    """The memory of the process now, in MB; on Linux, the peak counter is reset."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 1e6
-    except OSError:
-        return peak_mb()
-
-
-def peak_mb() -> float:
-    """The peak memory of the process, in MB."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024 / 1e6
-    except OSError:
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def requests_so_far(url: str) -> int:

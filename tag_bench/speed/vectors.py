@@ -9,7 +9,6 @@ the mean of its words, so that texts with common words are near. Larger lakes ar
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench import SpreadCommand
+from tag_bench import benchmark, number
 from tag_bench.speed import lakes
 from tagframe.corpus.documents import identifier_words
 
@@ -108,7 +107,7 @@ def _rounded(started: float, times: float) -> float:
     return round((time.process_time() - started) * times, 2)
 
 
-@click.command("vectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@benchmark("vectors")
 @click.option(
     "--lake",
     "source",
@@ -116,28 +115,16 @@ def _rounded(started: float, times: float) -> float:
     show_default=True,
     help="'synthetic', or a folder of Spider 2's tables.",
 )
-@click.option("--texts", "count", type=click.IntRange(min=50), help="The most texts of columns; by default all.")
+@number("--texts", None, "The most texts of columns; by default all.", least=50, called="count")
 @click.option(
     "--times", type=click.IntRange(min=1), multiple=True, default=(1, 2, 4), help="The sizes, as multiples of the lake."
 )
-@click.option(
-    "--nearest",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="The number of nearest columns per text.",
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(source: str, count: int | None, times: tuple[int, ...], nearest: int, output: Any) -> None:
+@number("--nearest", 1000, "The number of nearest columns per text.")
+def command(source: str, count: int | None, times: tuple[int, ...], nearest: int) -> dict[str, Any]:
     """CPU milliseconds per question for the vectors of a lake, exactly and with FAISS, on one core.
 
     Example: python -m tag_bench speed vectors --lake ../shared/bench/spider2 --json -
     """
     random = np.random.default_rng(0)
     vectors = vectors_of(texts(source, count), random)
-    json.dump({"lakes": [compare(repeated(vectors, one, random), nearest, random) for one in times]}, output, indent=2)
-    output.write("\n")
-
-
-if __name__ == "__main__":
-    command()
+    return {"lakes": [compare(repeated(vectors, one, random), nearest, random) for one in times]}

@@ -1,6 +1,6 @@
 """The chance that an answer is right, from its tables, its statement, the question's words and its doubts.
 
-A logistic regression. It is fitted by ``tag_bench fit_answers`` on gold SQL over half of the databases of Spider, BIRD
+A logistic regression. It is fitted by ``tag_bench fit answers`` on gold SQL over half of the databases of Spider, BIRD
 and Spider's training set, and on as many wrong variants, in which a table, a join, a literal, an aggregate or the
 grouping is swapped, dropped or doubled. So it is the chance where every second statement is wrong. What a model itself
 says is lacking is not in that data: it is an upper bound that is chosen.

@@ -1,6 +1,6 @@
 """The chance that a statement reads every table that a question needs, and no other.
 
-A logistic regression over facts from retrieval. It is fitted by ``tag_bench doubts --half fit --fit`` on the gold SQL
+A logistic regression over facts from retrieval. It is fitted by ``python -m tag_bench fit sets`` on the gold SQL
 of Spider, BIRD and half of Spider's training databases, and on as many wrong variants, with a table dropped, added or
 swapped. So the chance is that of a statement of which only the tables are known.
 """

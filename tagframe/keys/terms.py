@@ -1,7 +1,7 @@
 """The evidence for and against a pair of columns as numbers: the terms of its log odds.
 
 A pair's log odds are the sum of its terms, each times its weight. The weights are in ``weights.json``, made by
-``python -m tag_bench fit-keys``: see :mod:`tag_bench.fit_keys`.
+``python -m tag_bench fit keys``: see :mod:`tag_bench.fit.keys`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Evidence from earlier statements: which tables are read often, for similar questions, and together.
 
-Each kind of evidence is a number for a table or for a set of tables. ``tag_bench fit-learned`` has fitted a weight to
+Each kind of evidence is a number for a table or for a set of tables. ``tag_bench fit learned`` has fitted a weight to
 each (``learned`` in ``weights.json``). Without learned statements, there is no such evidence.
 """
 

@@ -1,7 +1,7 @@
 import pytest
 
-from tag_bench.answers.questions import parse_key
-from tag_bench.answers.scoring import asks_for_order, strict, tolerant
+from tag_bench.answers.databases import parse_key
+from tag_bench.answers.records import asks_for_order, strict, tolerant
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""tag_bench.fit_keys on databases of our own: it fits on other databases than it reports on, and writes weights."""
+"""tag_bench fit keys on databases of our own: it fits on other databases than it reports on, and writes weights."""
 
 import json
 import sqlite3
@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from tag_bench.databases import read_databases
-from tag_bench.fit_keys import PRIOR, command
+from tag_bench.fit import command
+from tag_bench.fit.keys import PRIOR
 from tag_bench.perturbed import perturbations
 from tagframe.keys.terms import TERMS, default_weights
 
@@ -48,14 +49,14 @@ def folder(tmp_path):
 def test_it_fits_reports_on_other_databases_and_writes_weights(folder, tmp_path):
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     result = CliRunner().invoke(
-        command, ["--data", str(folder), "--weights", str(weights), "--json", str(out)], catch_exceptions=False
+        command, ["keys", "--data", str(folder), "--weights", str(weights), "--json", str(out)], catch_exceptions=False
     )
     assert result.exit_code == 0, result.output
     report, written = json.loads(out.read_text()), json.loads(weights.read_text())
     assert set(written["terms"]) == set(TERMS)
     assert 0.9 <= written["surest"] <= 1.0
     name = folder.name
-    assert report["out_of_fold"][name]["recall"] >= report["by_hand"][name]["recall"]
+    assert report["cross_database"][name]["recall"] >= report["by_hand"][name]["recall"]
     # Declared keys dangle here, so that what dangles speaks less against a name that fits.
     terms = written["terms"]
     assert terms["dangling"] + terms["dangling_named"] > PRIOR.terms["dangling"] + PRIOR.terms["dangling_named"]

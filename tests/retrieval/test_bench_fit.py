@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tag_bench import fit, fit_learned, fit_names, fit_stages
-from tag_bench.fit_alone import read_alone
-from tag_bench.fit_examples import read_examples, read_names
-from tag_bench.fit_worlds import HABITS, KINDS, apart, read_worlds
+from tag_bench import fit
+from tag_bench.fit import learned, likelihood
+from tag_bench.fit.examples import read_alone, read_examples, read_names
+from tag_bench.fit.worlds import HABITS, KINDS, apart, read_worlds
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.retrieval.methods.confidence import NAMES, ONE_WAY
 from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
@@ -112,7 +112,7 @@ def test_what_names_alone_say_is_fitted_beside_what_is_there(folder, with_rows, 
     there = {name: getattr(shipped_weights(), name) for name in ("table", "set", "complete", "fits")}
     weights.write_text(json.dumps(there))
     arguments = ["--data", str(folder), "--data", str(with_rows), "--weights", str(weights), "--json", str(out)]
-    assert CliRunner().invoke(fit_names.command, arguments, catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(fit.command, ["names", *arguments], catch_exceptions=False).exit_code == 0
     now = json.loads(weights.read_text())
     assert {name: now[name] for name in there} == there
     names = read_weights(weights.read_text()).names
@@ -127,7 +127,8 @@ def test_what_names_alone_say_is_fitted_beside_what_is_there(folder, with_rows, 
     assert report["other"]["whole"]["questions"] > 0
 
 
-def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_rows, tmp_path):
+def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(learned, "fit", learned.fit_told)  # of all that is fitted, what takes seconds
     entries = json.loads((with_rows / "dev.json").read_text())
     tables = json.loads((with_rows / "dev_tables.json").read_text())
     for entry in entries[:]:  # once more, so that there are more tables than sets are made of
@@ -142,16 +143,16 @@ def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_
     one_more = shutil.copytree(with_rows, tmp_path / "one_more")
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     weights.write_text(json.dumps({"table": {}, "set": {}, "learned": {"usage": 1.0}}))
-    arguments = ["--data", str(one_more), "--data", str(with_rows), "--questions", "20", "--only", "told"]
+    arguments = ["--data", str(one_more), "--data", str(with_rows), "--questions", "20"]
     arguments += ["--weights", str(weights), "--json", str(out)]
-    assert CliRunner().invoke(fit_learned.command, arguments, catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(fit.command, ["learned", *arguments], catch_exceptions=False).exit_code == 0
     now = json.loads(weights.read_text())["learned"]
     assert now == {**shipped_weights().learned, "told": now["told"]}
-    assert now["told"] in fit_learned.ODDS
+    assert now["told"] in learned.ODDS
     report = json.loads(out.read_text())["left_out"]
     assert report.keys() == {"one_more", "other"}
-    learned = {f"{count}{alone}" for count in (1, 2, 5, 10, 19) for alone in ("", " SQL alone")}
-    assert report["other"]["sure"].keys() == learned
+    of_counts = {f"{count}{alone}" for count in (1, 2, 5, 10, 19) for alone in ("", " SQL alone")}
+    assert report["other"]["sure"].keys() == of_counts
     for group in report["other"]["sure"].values():
         assert 0 <= group["reliability"] <= 1
         assert group["questions"] > 0
@@ -198,8 +199,8 @@ def test_the_minimum_is_found():
     def step(w):
         return float(((w - target) ** 2).sum()), 2 * (w - target)
 
-    assert np.allclose(fit_stages.minimised(step, 2), target, atol=1e-4)
-    within = fit_stages.minimised(step, 2, [(0.0, np.inf), (0.0, np.inf)])
+    assert np.allclose(likelihood.minimised(step, 2), target, atol=1e-4)
+    within = likelihood.minimised(step, 2, [(0.0, np.inf), (0.0, np.inf)])
     assert np.allclose(within, [1.0, 0.0], atol=1e-4)
 
 

@@ -1,22 +1,18 @@
 """tag_bench.retrieval: the metrics, and the command on a small folder."""
 
 import json
-import sqlite3
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from tag_bench.data import Question, drawn, read_dataset
 from tag_bench.refine import command as refine
-from tag_bench.retrieval import Found, command, of_values, scores
+from tag_bench.retrieval import command, scored, scores
 from tagframe.lm import export_requests, import_answers
 
 
 def found(gold, tables, connected=True):
-    return Found(
-        Question("q", "d", frozenset(gold), 0), {2: tuple(tables)}, {2: connected}, {2: None}, {"prepare": 0.1}
-    )
+    return scored(Question("q", "d", frozenset(gold), 0), {2: tables}, {2: connected}, {2: None}, {"prepare": 0.1})
 
 
 def test_metrics_by_hand():
@@ -111,13 +107,6 @@ def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path,
     assert "variant 'D', here 'F'" in refused.output
 
 
-@pytest.mark.slow
-def test_the_comparison_is_drawn(folder):
-    pytest.importorskip("matplotlib")
-    run(folder, "--method", "lexical", "--plot", str(folder / "plot.png"))
-    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_relevance_from_elsewhere_decides(folder):
     (folder / "coarse.json").write_text(json.dumps([{"d#sep#owner": 1.0}, {}]))
     report, _ = run(folder, "--method", "dense", "--coarse", str(folder / "coarse.json"), "-k", "1")
@@ -201,32 +190,6 @@ def test_bad_options_end_with_a_message(tmp_path, option):
     outcome = CliRunner().invoke(command, ["--data", str(tmp_path), *option])
     assert outcome.exit_code != 0
     assert "Traceback" not in outcome.output
-
-
-def test_tables_that_alone_hold_a_name_are_counted():
-    first = found({"d.a", "d.b"}, ["d.a", "d.c"])
-    second = found({"d.b"}, ["d.b", "d.c"])
-    given = [replace(first, named=frozenset({"d.a", "d.b", "d.c"})), replace(second, named=frozenset()), second]
-    assert of_values(given, [2]) == {"questions": 1, "tables": 3, "used_percent": 66.67, "found_percent": {"2": 50.0}}
-
-
-def test_a_name_in_one_table_is_told_of(tmp_path):
-    table = {"db_id": "d", "column_names_original": ["id", "name"]}
-    tables = {f"d#sep#{name}": {**table, "table_name_original": name} for name in ("race", "maker")}
-    questions = [{"question": "Which race did Ferrari win?", "db_id": "d", "gold_tables": ["race", "maker"]}]
-    (tmp_path / "dev.json").write_text(json.dumps(questions))
-    (tmp_path / "dev_tables.json").write_text(json.dumps(tables))
-    (tmp_path / "database" / "d").mkdir(parents=True)
-    with sqlite3.connect(tmp_path / "database" / "d" / "d.sqlite") as db:
-        for name, value in (("race", "Monza"), ("maker", "Ferrari")):
-            db.execute(f"CREATE TABLE {name} (id INTEGER, name TEXT)")
-            db.execute(f"INSERT INTO {name} VALUES (1, ?)", [value])
-    db.close()
-    report, _ = run(tmp_path, "-k", "2")
-    values = report["values"]
-    assert (values["questions"], values["tables"], values["used_percent"]) == (1, 1, 100.0)
-    assert values["found_percent"]["2"] == 100.0
-    assert set(values["found_percent"]) == {"2", "auto"}
 
 
 def test_questions_are_drawn_at_random_and_the_same_every_time(folder):

@@ -1,5 +1,5 @@
-"""The weights of the default method, shipped as ``weights.json``: fitted by ``python -m tag_bench fit``, and those of
-names alone by ``python -m tag_bench fit_names``."""
+"""The weights of the default method, shipped as ``weights.json``: fitted by ``python -m tag_bench fit tables``, and
+those of names alone by ``python -m tag_bench fit names``."""
 
 from __future__ import annotations
 

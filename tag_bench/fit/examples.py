@@ -34,8 +34,8 @@ OF_NAMES = 0.25
 """The weight of questions from a benchmark without rows: they make the fit worse for data with known values."""
 
 _FOLLOWS_FROM = (
-    "tag_bench/data.py", "tag_bench/spider.py", "tag_bench/spider2.py", "tag_bench/fit_examples.py",
-    "tag_bench/fit_worlds.py", "tagframe/retrieval", "tagframe/keys", "tagframe/corpus", "tagframe/embed",
+    "tag_bench/data.py", "tag_bench/fit/examples.py",
+    "tag_bench/fit/worlds.py", "tagframe/retrieval", "tagframe/keys", "tagframe/corpus", "tagframe/embed",
 )  # fmt: skip
 """The modules that the examples depend on; they do not depend on tagframe.retrieval.methods."""
 
@@ -67,6 +67,11 @@ class Example:
     problem: SelectionProblem
     gold: tuple[int, ...] | None
     elsewhere: Mapping[str, float] | None
+
+    @property
+    def database(self) -> str:
+        """That the question was written for."""
+        return self.question.database
 
     def scored(self, weights: Weights, count: int) -> tuple[npt.NDArray[np.intp], SelectionProblem]:
         """The positions and the problem of the tables with the highest scores of the first stage."""
@@ -138,6 +143,39 @@ def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -
         asked = Dataset(data.name, corpus, described, data.questions)
         among = "+".join(other.name for _, other in read)
         found += maker.examples(data.name, "names", [asked], count // 2, 1.0, _reported(folder, data), among)
+    return found
+
+
+def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
+    """The questions of a benchmark whose tables have rows, each in its own database.
+
+    In a single database, other facts show whether a question fits than in a corpus of many databases. The facts
+    ``elsewhere`` are those of the question in another database of the benchmark.
+
+    Args:
+        folder: as for :func:`tag_bench.data.read_dataset`.
+        count: of questions; half as many are drawn, from the half for reporting if the data has one.
+        cache: as for :func:`tag_bench.fit.examples.read_examples`.
+    """
+    data = read_dataset(folder)
+    if not has_rows(data):
+        return []  # these are asked so as they are
+    counted = of_half(folder, "report", data.questions) if (folder / "halves.json").is_file() else data.questions
+    parts: dict[str, list[Question]] = defaultdict(list)
+    for question in drawn(counted, count // 2):
+        parts[question.database.lower()].append(question)
+    own = [replace(data.of(database), questions=tuple(asked)) for database, asked in sorted(parts.items())]
+    maker = Maker.of(cache)
+    made: dict[str, list[Example]] = defaultdict(list)
+    for example in maker.examples(data.name, "alone", own, count // 2, DOUBLE, None):
+        made[example.question.database.lower()].append(example)
+    found = []
+    for position, part in enumerate(own):
+        other = own[position - 1]
+        index = RetrievalIndex(other.corpus, maker.embedder, declared_keys=False, described=other.described)
+        for example in made[part.questions[0].database.lower()]:
+            facts = gather(index, Asked.of(example.question.text)).facts if other is not part else None
+            found.append(replace(example, elsewhere=facts))
     return found
 
 

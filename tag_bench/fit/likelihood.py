@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy.typing as npt
 from scipy import optimize
 
 from tag_bench.data import SEED
-from tag_bench.fit_examples import Example
+from tag_bench.fit import shares
+from tag_bench.fit.examples import Example
 from tag_bench.records import with_progress
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
 from tagframe.retrieval.methods.weights import Weights
@@ -45,17 +45,15 @@ def minimised(step: Any, size: int, bounds: Sequence[tuple[float, float]] | None
     return np.asarray(result.x, dtype=np.float64)
 
 
-def shares(group: Sequence[Example]) -> Floats:
-    """The weight of each question; the sum is 1, and a benchmark counts as the square root of its questions."""
-    count = Counter((example.data, example.variant) for example in group)
-    given = np.array([one.weight / count[one.data, one.variant] ** 0.5 for one in group])
-    return np.asarray(given / max(float(given.sum()), 1e-300))
+def of_examples(group: Sequence[Example]) -> Floats:
+    """The weight of each question; a benchmark counts as the square root of its questions."""
+    return shares([(one.data, one.variant) for one in group], 0.5, [one.weight for one in group])
 
 
 def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     """The first stage: every needed table against the tables that are not needed."""
     known = [example for example in group if example.gold]
-    weight = shares(known)
+    weight = of_examples(known)
     counts = np.array([len(example.ids) for example in known])
     first, owner = np.cumsum(counts) - counts, np.repeat(np.arange(len(known)), counts)
     rows = np.concatenate([example.problem.signals for example in known])
@@ -93,7 +91,7 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
             parts.append(found[0])
             needed.append(found[1])
             kept.append(example)
-    weight = shares(kept)
+    weight = of_examples(kept)
     counts = np.array([len(part) for part in parts])
     first = np.cumsum(counts) - counts
     every = np.concatenate(parts)

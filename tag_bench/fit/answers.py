@@ -1,33 +1,34 @@
-"""``tag_bench fit_answers``: fits the chance that an answer is right (``answer.confidence``), and measures it.
+"""``tag_bench fit answers``: the chance that an answer is right (``answer.confidence``).
 
 Gold SQL counts as right. A variant of it counts as wrong: a table, a join, a literal, an aggregate or the grouping is
 swapped, dropped or doubled, and it gives other rows. Every second question is asked over all databases of a data set at
-once, the others over their own database. The weights are fitted on one half of the databases and measured on the other.
+once, the others over their own database. The weights are fitted on one half of the databases and measured on the other;
+data without halves is split by every second database.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import warnings
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 import tagframe as tf
-from tag_bench import SpreadCommand
-from tag_bench.data import Question, drawn
+from tag_bench.data import SEED, drawn
 from tag_bench.doubts import area
-from tag_bench.fit_stages import fit_logistic
-from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
-from tag_bench.retrieval import reliability
+from tag_bench.fit import Fitted, Given, rounded, shares, to_fit
+from tag_bench.fit.likelihood import fit_logistic
+from tag_bench.measured import reliability
+from tag_bench.records import with_progress
 from tag_bench.syn_shown import pooled
 from tagframe import results
 from tagframe.answer.answer_confidence import FEATURES, LOWERS, features_of_answer
@@ -166,119 +167,99 @@ def _grouping(tree: exp.Expr, corpus: tf.Corpus, names: dict[str, str], draw: ra
     return True
 
 
-def _records(folder: Path, limit: int, seed: int, kept: Records) -> list[Record]:
-    """The features of gold statements and of a wrong variant of each."""
-    halves = ("fit", "report") if (folder / "halves.json").is_file() else ("fit",)
-    found: list[Record] = []
-    for half in halves:
+@dataclass(frozen=True)
+class Statement:
+    """A statement that was run.
+
+    Attributes:
+        data, database: of the question.
+        reported: whether it is of the half that is measured.
+        alone: whether it was asked over its own database.
+        change: of gold SQL; "" for none, which is right.
+        values: the features of the answer.
+    """
+
+    data: str
+    database: str
+    reported: bool
+    alone: bool
+    change: str
+    values: list[float]
+
+
+def statements(folder: Path, count: int) -> Iterator[Statement]:
+    """Gold statements, and a wrong variant of each; questions for which there is none are left out."""
+    halved = (folder / "halves.json").is_file()
+    for half in ("fit", "report") if halved else ("fit",):
         pool, asked, _ = pooled([folder], half)
         sql_of = {(question.database, question.position): sql for question, sql in asked}
         databases = sorted({question.database.lower() for question, _ in asked})
-
-        def ask(
-            question: Question,
-            pool: tf.Corpus = pool,
-            sql_of: Any = sql_of,
-            databases: Any = databases,
-            half: str = half,
-        ) -> Record:
-            of = half if len(halves) > 1 else ("fit", "report")[databases.index(question.database.lower()) % 2]
+        for question in with_progress(drawn([question for question, _ in asked], count), folder.name):
             names = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
             alone = question.position % 2 == 1
             corpus = pool.subset(sorted(names.values())) if alone else pool
-            draw, sql = random.Random(f"{seed} {question.text}"), sql_of[question.database, question.position]
+            draw, sql = random.Random(f"{SEED} {question.text}"), sql_of[question.database, question.position]
             sql = re.sub(r'"([^"]*)"', r"'\1'", sql)
-            told: list[tuple[str, list[float]]] = []
             shown = tf.retrieve_tables(question.text, corpus, k=SHOWN)
+            told: list[tuple[str, list[float]]] = []
 
-            def look(kind: str, sql: str, gold: Any = None) -> Any:
-                rows = tf.exec_sql(corpus, limits=_LIMITS)(Query(sql, names))
+            def look(change: str, sql: str, gold: Any = None) -> Any:
+                rows = tf.exec_sql(corpus, limits=_LIMITS)(Query(sql, names))  # noqa: B023
                 execution: Any = results.recall(rows, "execution")
-                chance = confidence_in(execution.tables, shown)
+                chance = confidence_in(execution.tables, shown)  # noqa: B023
                 if chance is not None and (gold is None or not same_rows(rows, gold)):
-                    doubts = doubts_of(rows, shown, question.text, shown=not alone)
-                    told.append((kind, features_of_answer(question.text, execution, rows, shown, chance, doubts)))
+                    doubts = doubts_of(rows, shown, question.text, shown=not alone)  # noqa: B023
+                    values = features_of_answer(question.text, execution, rows, shown, chance, doubts)  # noqa: B023
+                    told.append((change, values))  # noqa: B023
                 return rows
 
-            try:
+            with suppress(TagframeError, SqlglotError):
                 gold = look("", sql)
-                for kind, changed in changed_sql(sql, corpus, names, draw):
-                    try:
-                        look(kind, changed, gold)
-                    except TagframeError:
-                        continue
+                for change, changed in changed_sql(sql, corpus, names, draw):
+                    with suppress(TagframeError):
+                        look(change, changed, gold)
                     if len(told) == 2:
                         break
-            except (TagframeError, sqlglot.errors.SqlglotError):
-                pass
-            return {"half": of, "database": question.database, "alone": alone, "told": told if len(told) == 2 else []}
-
-        def key(question: Question) -> tuple[str, str]:
-            return f"{folder.resolve().name}:{question.position}", question.text
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found += kept.each(drawn([question for question, _ in asked], limit, seed), ask, key, folder.name)
-    return found
+            reported = half == "report" if halved else databases.index(question.database.lower()) % 2 == 1
+            for change, values in told if len(told) == 2 else ():
+                yield Statement(folder.resolve().name, question.database, reported, alone, change, values)
 
 
-@click.command("fit_answers", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The data sets.",
-)  # fmt: skip
-@click.option("--limit", type=click.IntRange(min=1), default=400, show_default=True, help="Questions of each, drawn.")
-@RECORDS
-@SEEDED
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], limit: int, records: Path | None, seed: int, output: Any) -> None:
-    """Fit answer.confidence on one half of the databases, and measure it on the other; no model is asked.
-
-    Example: python -m tag_bench fit_answers --data spider bird spider_train --json -
-    """
-    settings = settings_of(folders=[folder.resolve().name for folder in folders])
-    kept = Records(records, settings)
-    told = {folder.resolve().name: _records(folder, limit, seed, kept) for folder in folders}
-    rows = [
-        (name, record["half"], record["alone"], kind, values)
-        for name, own in told.items()
-        for record in own
-        for kind, values in record["told"]
-    ]
-    features, truth = np.array([row[4] for row in rows]), np.array([not row[3] for row in rows])
-    fits = np.array([row[1] == "fit" for row in rows])
-    counts = Counter(row[0] for row in rows if row[1] == "fit")
-    share = np.array([1 / max(counts[row[0]], 1) for row in rows])  # each data set counts alike
-    weights = fit_logistic(features[fits], truth[fits], share[fits], FEATURES, one_way=dict.fromkeys(LOWERS, -1))
+def judged(cases: Sequence[Statement], weights: dict[str, float]) -> dict[str, Any]:
+    """How well the chance tells right statements from wrong ones, and how far it is from their share."""
+    features, truth = np.array([one.values for one in cases]), np.array([not one.change for one in cases])
+    changes = np.array([one.change for one in cases])
     chance = 1 / (1 + np.exp(-features @ np.array([weights[name] for name in FEATURES])))
-    tables = features[:, FEATURES.index("tables")]
-    report: dict[str, Any] = {}
+    by_change = {
+        change: round(area(chance[own], truth[own]), 3)
+        for change in sorted({*changes} - {""})
+        for own in [truth | (changes == change)]
+    }
+    return {
+        "statements": len(cases),
+        "area": round(area(chance, truth), 3),
+        "area_by_tables_alone": round(area(features[:, FEATURES.index("tables")], truth), 3),
+        "off_by": reliability(chance, truth.astype(float)),
+        "by_change": by_change,
+    }
 
-    kinds = np.array([row[3] for row in rows])
 
-    def judged(name: str, inside: Any) -> None:
-        if not inside.any() or truth[inside].all():
-            return
-        by_change = {}
-        for kind in sorted({*kinds[inside]} - {""}):
-            own = inside & (truth | (kinds == kind))
-            by_change[kind] = round(area(chance[own], truth[own]), 3)
-        report[name] = {
-            "statements": int(inside.sum()),
-            "area": round(area(chance[inside], truth[inside]), 3),
-            "area_by_tables_alone": round(area(tables[inside], truth[inside]), 3),
-            "off_by": reliability(chance[inside], truth[inside].astype(float)),
-            "by_change": by_change,
-        }
-
-    judged("in sample", fits)
-    judged("left out", ~fits)
-    for alone in (False, True):
-        judged(
-            f"left out, {'one database' if alone else 'pooled'}", ~fits & np.array([row[2] == alone for row in rows])
-        )
-    for name in told:
-        judged(f"left out, {name}", ~fits & np.array([row[0] == name for row in rows]))
-    rounded = {name: round(value, 3) for name, value in weights.items()}
-    json.dump({**settings, "report": report, "weights": rounded}, output, indent=2)
-    output.write("\n")
+def fitted(given: Given) -> Fitted:
+    """The chance that an answer is right; no model is asked."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = [one for folder in given.folders for one in statements(folder, given.questions)]
+    used = to_fit(cases)
+    features, truth = np.array([one.values for one in used]), np.array([not one.change for one in used])
+    share = shares([one.data for one in used], 1.0)
+    weights = fit_logistic(features, truth, share, FEATURES, one_way=dict.fromkeys(LOWERS, -1))
+    rest = [one for one in cases if one.reported]
+    groups = {
+        "in_sample": used,
+        "all": rest,
+        "pooled": [one for one in rest if not one.alone],
+        "one database": [one for one in rest if one.alone],
+        **{name: [one for one in rest if one.data == name] for name in dict.fromkeys(one.data for one in rest)},
+    }
+    found = {name: judged(group, weights) for name, group in groups.items() if any(one.change for one in group)}
+    return Fitted({"answers": rounded(weights)}, {"in_sample": found.pop("in_sample", None), "cross_database": found})

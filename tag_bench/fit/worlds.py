@@ -1,4 +1,4 @@
-"""Synthetic warehouses for ``tag_bench fit_names``: one large database of which only names are known.
+"""Synthetic warehouses for ``tag_bench fit names``: one large database of which only names are known.
 
 Randomly drawn databases of a benchmark are combined into one (:data:`KINDS`), with their own names or with names as in
 warehouses (:data:`HABITS`).
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from tag_bench.data import Dataset, Question, drawn, in_one_database, read_dataset
-from tag_bench.fit_examples import OF_NAMES, Example, Maker, bare, has_rows
+from tag_bench.fit.examples import OF_NAMES, Example, Maker, bare, has_rows
 from tagframe.corpus import Corpus
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -50,7 +50,7 @@ def read_worlds(folder: Path, cache: Path | None = None) -> list[Example]:
 
     Args:
         folder: as for :func:`tag_bench.data.read_dataset`.
-        cache: as for :func:`tag_bench.fit_examples.read_examples`.
+        cache: as for :func:`tag_bench.fit.examples.read_examples`.
 
     Returns:
         Examples of the variant "made"; the question's database is the name of the synthetic warehouse.

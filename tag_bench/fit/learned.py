@@ -1,16 +1,14 @@
-"""``tag_bench fit_learned``: fits the weights of facts that were learned from statements, on data with SQL.
+"""``tag_bench fit learned``: the weights of facts that were learned from statements, on data with SQL.
 
 From each data set, some questions are learned with their SQL, or only their SQL, and others are asked; near-duplicates
-are left out. As in ``tag_bench fit``, whose weights are kept, the first weights rank every needed table above the
+are left out. As in ``tag_bench fit tables``, whose weights stay, the first weights rank every needed table above the
 others, and the second give the needed set the highest probability among all small sets. In addition, two more values
 are fitted: the number of statements that count as much as all other evidence, and, if only names are known otherwise,
-how much the learned facts raise the confidence in a set. ``left_out`` has the figures of each data set with weights
-that were fitted on the others.
+how much the learned facts raise the confidence in a set.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,20 +20,21 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
-from tag_bench.fit_examples import bare, has_rows
-from tag_bench.fit_stages import minimised
+from tag_bench.fit import Fitted, Given, left_out, percent, rounded, shares
+from tag_bench.fit.examples import bare, has_rows
+from tag_bench.fit.likelihood import minimised
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
+from tag_bench.measured import reliability
 from tag_bench.records import with_progress
-from tag_bench.retrieval import reliability
 from tagframe.corpus import Corpus
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, SIGNALS, TOLD
-from tagframe.retrieval.methods.auto import among_promising, confidence_of, fitted, learned_sets, pool, posterior
+from tagframe.retrieval.methods import auto
+from tagframe.retrieval.methods.auto import among_promising, confidence_of, learned_sets, pool, posterior
 from tagframe.retrieval.methods.confidence import BARE
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
@@ -55,6 +54,7 @@ PSEUDO_COUNTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 ODDS = tuple(2.0**power for power in range(14))
 """The values to try for the weight of learned facts in the confidence."""
 
+SIZES = (5, 10)
 DRAWS = 2
 ASKED = 40
 """The number of questions asked with each draw."""
@@ -125,7 +125,7 @@ def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, fl
     weights = replace(shipped_weights(), learned=dict(learned))
     prepared = among_promising(case.index, case.asked, case.found, weights=weights)
     known = posterior(prepared.problem, weights)
-    chosen = fitted(prepared.problem, None, weights, known).indices
+    chosen = auto.fitted(prepared.problem, None, weights, known).indices
     least, most = (
         confidence_of(prepared.problem, known, replace(weights, learned={**weights.learned, TOLD[0]: odds}), chosen)
         for odds in (0.0, 1e12)
@@ -180,7 +180,7 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
     every = group
     group = [case for case in group if case.count >= min(COUNTS) and not case.of_names]
     found = replace(weights, learned=dict(zip(SIGNALS, _START, strict=True)))
-    share = _shares(group)
+    share = shares([case.data for case in group], 0.5)
     for _ in range(_ROUNDS):  # what is read together follows from what is likely, and that from the weights
         rows = [case.signals(found) for case in group]
         goals = [np.flatnonzero(gold).tolist() for _, gold in rows]
@@ -268,16 +268,9 @@ def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, flo
     for name, part in sorted(by_count.items()):
         rows = np.array([told(case, weights) for case in part])
         sure, truth = _heeded(rows, weights.learned[TOLD[0]]), rows[:, 3]
-        means = {"CR": round(100 * float(truth.mean()), 2), "confidence": round(100 * float(sure.mean()), 2)}
+        means = {"CR": percent(truth), "confidence": percent(sure)}
         found[name] = {"questions": len(part), **means, "reliability": reliability(sure, truth)}
     return found
-
-
-def _shares(group: Sequence[Case]) -> Floats:
-    """The weight of each question: a data set counts as the square root of its number of questions."""
-    names = [case.data for case in group]
-    each = np.array([names.count(name) ** -0.5 for name in names])
-    return np.asarray(each / each.sum())
 
 
 def _softmax_fit(
@@ -315,89 +308,36 @@ def _softmax_fit(
     return np.asarray(minimised(step, len(scale)) / scale)
 
 
-def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> dict[str, dict[str, float]]:
+def recalls(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:
     """Recall and complete recall by K over questions with several tables, with and without learned facts."""
     found: dict[str, dict[str, float]] = {}
     several = [case for case in group if len(case.gold) > 1 and not case.of_names]
-    for name, plain in (("", False), ("plain ", True)):
-        for size in sizes:
-            shares = []
-            for case in several:
-                evidence = replace(case.found, known=None) if plain else case.found
-                prepared = among_promising(case.index, case.asked, evidence, k=size, weights=weights)
-                chosen = fitted(prepared.problem, size, weights).indices
-                held = {prepared.tables[position] for position in chosen}
-                shares.append(len(held & {*case.gold}) / len(case.gold))
-            found[f"{name}{size}"] = {
-                "R": round(100 * float(np.mean(shares)), 2),
-                "CR": round(100 * float(np.mean([share == 1.0 for share in shares])), 2),
-            }
+    for name, size in product(("", "plain "), SIZES):
+        parts = []
+        for case in several:
+            evidence = replace(case.found, known=None) if name else case.found
+            prepared = among_promising(case.index, case.asked, evidence, k=size, weights=weights)
+            chosen = auto.fitted(prepared.problem, size, weights).indices
+            held = {prepared.tables[position] for position in chosen}
+            parts.append(len(held & {*case.gold}) / len(case.gold))
+        found[f"{name}{size}"] = {"R": percent(parts), "CR": percent([part == 1.0 for part in parts])}
     return found
 
 
-@click.command("fit_learned", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@FOLDERS
-@click.option(
-    "--questions",
-    type=click.IntRange(min=10),
-    default=300,
-    show_default=True,
-    help="The number of questions of each data set.",
-)
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as for fit.")
-@click.option(
-    "-k",
-    "sizes",
-    type=click.IntRange(min=1),
-    multiple=True,
-    default=(5, 10),
-    help="The numbers of tables, such as -k 5 10.",
-)
-@click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="The weights.json to update.")
-@click.option(
-    "--only",
-    type=click.Choice(["few", "told"]),
-    help="Fit only the effect of few statements, or only the effect on the confidence; keep the other shipped weights.",
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(
-    folders: tuple[Path, ...],
-    questions: int,
-    cache: Path | None,
-    sizes: tuple[int, ...],
-    weights: Path | None,
-    only: str | None,
-    output: Any,
-) -> None:
-    """Fit the weights of facts learned from statements, and measure them on data that they were not fitted on.
-
-    Example: python -m tag_bench fit_learned --data spider bird spider_train --weights tagframe/retrieval/weights.json
-    """
+def fitted(given: Given) -> Fitted:
+    """The weights of learned facts, beside the shipped ones."""
     encoder = get_embedder()
     if encoder is None:
         raise click.ClickException("an embedder is needed to compare questions, and there is none")
-    embedder = KeptEmbedder(encoder, Kept(cache))
-    every = {folder.resolve().name: list(cases(folder, questions, embedder)) for folder in folders}
+    embedder = KeptEmbedder(encoder, Kept(given.cache))
+    every = [case for folder in given.folders for case in cases(folder, given.questions, embedder)]
     embedder.save()
     shipped = shipped_weights()
-    report: dict[str, Any] = {"data": list(every), "left_out": {}, "weights": {}}
-    fitted_to = {None: fit, "few": fit_few, "told": fit_told}[only]
-    for name, group in every.items() if len(every) > 1 else []:
-        others = fitted_to([case for other, part in every.items() if other != name for case in part], shipped)
-        of_sets = {} if only == "told" else recalls(group, others, sizes)
-        report["left_out"][name] = {**of_sets, "sure": sureness(group, others), "weights": _rounded(others)}
-    final = _rounded(fitted_to([case for group in every.values() for case in group], shipped))
-    report["weights"] = final
-    if weights is not None:
-        written = {**json.loads(weights.read_text(encoding="utf-8")), "learned": final}
-        weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    json.dump(report, output, indent=2)
-    output.write("\n")
-
-
-def _rounded(weights: Weights) -> dict[str, float]:
-    return {name: float(f"{value:.4g}") for name, value in weights.learned.items()}
-
-
-if __name__ == "__main__":
-    command()
+    report: dict[str, Any] = {}
+    for mine, others in left_out(every, lambda case: case.data, partial(fit, weights=shipped)):
+        report[mine[0].data] = {
+            **recalls(mine, others),
+            "sure": sureness(mine, others),
+            "weights": rounded(others.learned),
+        }
+    return Fitted({"learned": rounded(fit(every, shipped).learned)}, {"left_out": report})

@@ -1,37 +1,37 @@
-"""``tag_bench fit_names``: fits the weights for corpora of which mostly only names are known.
+"""``tag_bench fit names``: the weights for corpora of which mostly only names are known.
 
 Without rows there is no evidence from values, only from names. So both stages of the default method are fitted again,
-on questions over names only: over the tables of all benchmarks (:func:`tag_bench.fit_examples.read_names`), over
-benchmarks without rows, and over synthetic warehouses (:mod:`tag_bench.fit_worlds`). Benchmarks with a single database
+on questions over names only: over the tables of all benchmarks (:func:`tag_bench.fit.examples.read_names`), over
+benchmarks without rows, and over synthetic warehouses (:mod:`tag_bench.fit.worlds`). Benchmarks with a single database
 are not used for the stages, because the fit would adapt to that database.
 
 The confidence in a set over one large database is fitted separately. There are few warehouses, and they differ a lot,
 so only few coefficients are fitted, each with a fixed sign. Benchmarks of small databases mostly need one or two
 tables, warehouses need more, and the posterior hardly shows how many are needed. So questions are weighted by the
-number of needed tables (:data:`NEEDED`). The out-of-sample figures are ``left_out``: fitted on the other data sets.
+number of needed tables (:data:`NEEDED`).
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
-from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.data import read_dataset
-from tag_bench.fit import Judged, automatic, fit_confidence, fit_stages, judge, recalls, rounded
-from tag_bench.fit_examples import Example, has_rows, read_examples, read_names
-from tag_bench.fit_stages import fit_logistic
-from tag_bench.fit_worlds import read_worlds
-from tagframe.retrieval.methods.auto import completeness, fitted
+from tag_bench.fit import Fitted, Given, left_out, rounded
+from tag_bench.fit.examples import Example, has_rows, read_examples, read_names
+from tag_bench.fit.likelihood import fit_logistic
+from tag_bench.fit.tables import Judged, automatic, fit_confidence, fit_stages, judge, recalls
+from tag_bench.fit.worlds import read_worlds
+from tagframe.retrieval.methods import auto
+from tagframe.retrieval.methods.auto import completeness
 from tagframe.retrieval.methods.confidence import BARE, NAMES, ONE_WAY, doubts, names_features
-from tagframe.retrieval.methods.weights import Weights, read_weights
+from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
 from tagframe.retrieval.problem import Floats
 
 SEEN = {"log_tables": (0.0, None), "words": (None, 1.0), "known": (None, 1.0), "entropy": (0.0, None)}
@@ -73,7 +73,7 @@ class Asked:
     def of(cls, one: Judged, complete: Mapping[str, float]) -> Asked:
         """The question, scored with the weights of the chance that a set is complete."""
         example, weights = one.example, replace(one.weights, complete=complete)
-        chosen = fitted(one.problem, None, weights, one.known).indices
+        chosen = auto.fitted(one.problem, None, weights, one.known).indices
         facts = {**one.problem.facts, **doubts(one.problem, one.known)}
         chance = completeness(one.problem, one.known, weights, [chosen])[0]
         gold = example.question.gold
@@ -137,78 +137,45 @@ def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
 def _spread(asked: Sequence[Asked]) -> float:
     """The typical error of the log odds of a complete set in a data set that was left out."""
     off = []
-    for name in sorted({one.data for one in asked}):
-        mine, others = ([one for one in asked if (one.data == name) is is_mine] for is_mine in (True, False))
-        if others:
-            by_others = fit_large(others)
-            logit = np.array([one.features for one in mine]) @ np.array([by_others[name] for name in NAMES])
-            rows, truth = np.stack([logit, np.ones(len(logit))], axis=1), np.array([one.is_complete for one in mine])
-            off.append(fit_logistic(rows, truth, np.ones(len(truth)), ("off", "one"), fixed={"off": 1.0})["one"])
+    for mine, by_others in left_out(sorted(asked, key=lambda one: one.data), lambda one: one.data, fit_large):
+        logit = np.array([one.features for one in mine]) @ np.array([by_others[name] for name in NAMES])
+        rows, truth = np.stack([logit, np.ones(len(logit))], axis=1), np.array([one.is_complete for one in mine])
+        off.append(fit_logistic(rows, truth, np.ones(len(truth)), ("off", "one"), fixed={"off": 1.0})["one"])
     return float(np.sqrt(np.mean(np.square(off)))) if off else 0.0
 
 
-def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> dict[str, list[Example]]:
-    """The questions over names only, by benchmark."""
-    found: dict[str, list[Example]] = defaultdict(list)
+def read_cases(folders: Sequence[Path], questions: int, cache: Path | None) -> list[Example]:
+    """The questions over names only."""
+    found: list[Example] = []
     for folder in folders:
-        name = folder.resolve().name
-        found[name] += read_worlds(folder, cache)
+        found += read_worlds(folder, cache)
         data = read_dataset(folder)
         if not has_rows(data):
             is_one = len({question.database for question in data.questions}) == 1
-            found[name] += [one for one in read_examples(folder, questions, cache) if one.variant or not is_one]
-    for example in read_names(folders, questions, cache):
-        found[example.data].append(example)
-    return found
+            found += [one for one in read_examples(folder, questions, cache) if one.variant or not is_one]
+    order = [folder.resolve().name for folder in folders]
+    return sorted(found + read_names(folders, questions, cache), key=lambda one: order.index(one.data))
 
 
-@click.command("fit_names", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@FOLDERS
-@click.option(
-    "--questions",
-    type=click.IntRange(min=2),
-    default=300,
-    show_default=True,
-    help="The number of questions of each data set.",
-)
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A cache folder, as for fit.")
-@click.option(
-    "--weights",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    required=True,
-    help="The weights.json to update.",
-)
-@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path, output: Any) -> None:
-    """Fit the choice of tables and its confidence for names only; measure both on data that they were not fitted on.
-
-    Example: python -m tag_bench fit_names --data spider bird fiben spider2 --weights tagframe/retrieval/weights.json
-    """
-    known = read_weights(weights.read_text(encoding="utf-8"))
-    groups = read_groups(folders, questions, cache)
-
-    def without(name: str) -> list[Example]:
-        return [example for other, group in groups.items() if other != name for example in group]
-
-    out = {name: judge(group, fit_alone(without(name), known)) for name, group in groups.items()}
-    report: dict[str, Any] = {"data": list(groups), "left_out": {}}
+def fitted(given: Given) -> Fitted:
+    """Both stages, and the confidence, for corpora of which mostly only names are known."""
+    known = shipped_weights() if given.weights is None else read_weights(given.weights)
+    cases = read_cases(given.folders, given.questions, given.cache)
+    fit = partial(fit_alone, known=known)
+    out = {mine[0].data: judge(mine, without) for mine, without in left_out(cases, lambda one: one.data, fit)}
+    if not out:  # there is one data set
+        out = {given.folders[0].resolve().name: judge(cases, fit(cases))}
+    report: dict[str, Any] = {}
     for name, mine in out.items() if len(out) > 1 else []:
         others = fit_sure([one for other, group in out.items() if other != name for one in group], known)
-        report["left_out"][name] = {
+        report[name] = {
             world: {"questions": len(group), **recalls(group), "auto": automatic(group, others)}
             for world, group in by_world(mine).items()
         }
-    final = fit_sure([one for group in out.values() for one in group], fit_alone(without(""), known))
-    given = json.loads(weights.read_text(encoding="utf-8"))
-    given["names"] = {
-        **{part: rounded(getattr(final, part)) for part in ("table", "set", "complete", "sure")},
-        "seen": {name: [round(end, 3) for end in ends] for name, ends in final.seen.items()},
-        "spread": round(final.spread, 3),
-    }
-    weights.write_text(json.dumps(given, indent=2) + "\n", encoding="utf-8")
-    report["sure"], report["spread"] = given["names"]["sure"], given["names"]["spread"]
-    json.dump(report, output, indent=2)
-    output.write("\n")
+    final = fit_sure([one for group in out.values() for one in group], fit(cases))
+    parts = {part: rounded(getattr(final, part)) for part in ("table", "set", "complete", "sure")}
+    seen = {name: [round(end, 3) for end in ends] for name, ends in final.seen.items()}
+    return Fitted({"names": {**parts, "seen": seen, "spread": round(final.spread, 3)}}, {"left_out": report})
 
 
 def by_world(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
@@ -221,7 +188,3 @@ def by_world(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
 
 def _world(example: Example) -> str:
     return example.question.database.split()[0] if example.variant == "made" else example.variant or "pooled"
-
-
-if __name__ == "__main__":
-    command()

@@ -1,0 +1,319 @@
+"""The cases of ``tag_bench speed operators``; run as a module, one run of one side, which prints its figures.
+
+Both sides do the same work over the same frame. A first call over two rows is not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+import urllib.request
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+import tagframe as tf
+from tag_bench.cascade import Drawn, binormal, simulate
+from tag_bench.measured import memory_mb, peak_mb
+from tag_bench.server import Request
+from tagframe.operators.proxy_rows import Targets
+
+IN_FLIGHT = 64
+"""The most requests in flight, on every side."""
+LATENCY = 0.05
+"""Of the server, seconds."""
+
+Side: TypeAlias = Callable[[Any], Mapping[str, float] | None]
+"""Does the work over a frame; may give further figures."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator at work.
+
+    Attributes:
+        name: as in the output.
+        frame: makes the rows.
+        ours: this library's side.
+        peer: LOTUS's side.
+        answer: gives the server's answers; a module-level function, because the server imports it by its name.
+        repeats: the lowest number of repeats.
+        each: whether each row is asked about.
+    """
+
+    name: str
+    frame: Callable[[], pd.DataFrame]
+    ours: Side
+    peer: Side
+    answer: Callable[[Request], str]
+    repeats: int = 1
+    each: bool = False
+
+    @property
+    def answers(self) -> str:
+        """``module:function`` of :attr:`answer`."""
+        return f"tag_bench.speed.cases:{self.answer.__name__}"
+
+
+def prompt_text(request: Request) -> str:
+    """The last message; its parts (LOTUS sends several) are joined."""
+    content = request.messages[-1]["content"]
+    return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
+
+
+# --- the top 10 of 1,000 rows, by a model whose answers are true ----------------------------------------------------
+
+LETTERS, K = 1_000, 10
+MOVES = "Which {text} moves its reader most?"
+_LETTER = re.compile(r"Letter (\d+) of")
+
+
+def rank(number: int) -> int:
+    """How moving a letter is: pseudo-random, independent of its number."""
+    return zlib.crc32(b"letter %d" % number)
+
+
+def ranked(request: Request) -> str:
+    """The truth, for a pair as LOTUS asks for it ("Document 1"), or for a list of rows."""
+    text = prompt_text(request)
+    shown = [rank(int(number)) for number in _LETTER.findall(text)]
+    if "Document 1" in text:
+        return "Document 1" if shown[0] > shown[1] else "Document 2"
+    best_first = sorted(range(len(shown)), key=lambda position: -shown[position])
+    return " > ".join(str(position + 1) for position in best_first)
+
+
+def _share_of_the_best(found: pd.DataFrame) -> dict[str, float]:
+    """How many of the true first K were found, and whether their order is true."""
+    numbers = [int(match[1]) for text in found["text"] if (match := _LETTER.search(text))]
+    best = sorted(range(LETTERS), key=rank, reverse=True)[:K]
+    return {"overlap": len(set(numbers) & set(best)) / K, "exact": float(numbers == best)}
+
+
+# --- short rows judged several at a time, and a search for five true rows among two thousand (half are true) --------
+
+PACKED, SEARCHED, LIMIT = 1_000, 2_000, 5
+CLAIM = "{review} praises the film"
+SCORED, MAPPED = "How glad is {review}?", "How glad is it, from 0 to 1"
+_NUMBER = re.compile(r"(?:^(\d+) .*)?Review (\d+):", re.MULTILINE)
+
+
+def is_praise(number: int) -> bool:
+    """Whether a review is true: half of them, in no regular order."""
+    return number * 7_919 % 997 % 2 == 0
+
+
+def praised(request: Request) -> str:
+    """The truth about one row, or about each row of a pack by its number; as a score if requested."""
+    scores = "Score" in str(request.messages[0]["content"]) or MAPPED in str(request.messages)
+    said = [
+        (position, str(float(is_praise(int(number))) if scores else is_praise(int(number))))
+        for position, number in _NUMBER.findall(prompt_text(request))
+    ]
+    return "\n".join(f"{position}: {word}" if position else word for position, word in said)
+
+
+def _reviews(count: int) -> Callable[[], pd.DataFrame]:
+    said = "the ferry scene stays with me, the rest less."
+    return lambda: pd.DataFrame({"review": [f"Review {number}: {said}" for number in range(count)]})
+
+
+def _packed(frame: Any) -> dict[str, float]:
+    kept = frame.tag.sem_filter(CLAIM, rows_per_call="auto")
+    return {"right": float(kept.index.tolist() == [number for number in frame.index if is_praise(number)])}
+
+
+def _scored(frame: Any) -> dict[str, float]:
+    scores = frame.tag.sem_score(SCORED, rows_per_call=16)["_score"]
+    return {"right": float(scores.tolist() == [float(is_praise(number)) for number in frame.index])}
+
+
+def _limited(frame: Any) -> dict[str, float]:
+    kept = frame.tag.sem_filter(CLAIM, limit=LIMIT)
+    return {"right": float(kept.index.tolist() == [number for number in frame.index if is_praise(number)][:LIMIT])}
+
+
+# --- one text from 5,000 rows of about 40 tokens --------------------------------------------------------------------
+
+NOTES = 5_000
+SUMMARY = "Summarise what the {text}s say"
+
+
+def summed_up(request: Request) -> str:
+    """Some text."""
+    return f"They say {len(request.prompt)} letters' worth."
+
+
+def _notes() -> pd.DataFrame:
+    said = "the harbour was grey, the ferry late, the coffee good, and nobody spoke of what they had come for"
+    texts = [f"Note {number}: on that morning {said}, as clerk {number % 97} wrote." for number in range(NOTES)]
+    return pd.DataFrame({"text": texts})
+
+
+# --- two columns of 256 rows, of 128 distinct texts, joined by a claim that a label on each side can decide ---------
+
+JOINED, DISTINCT = 256, 128
+SAME = "{review} and {comment} express the same sentiment"
+_MOODS = ("positive", "negative", "mixed")
+_TEXT = re.compile(r"(?:Review|Comment) (\d+) of")
+_ASKS = "Which sentiment does the text express?"
+_PLAN = {"left": _ASKS, "right": _ASKS, "labels": list(_MOODS), "pairs": "equal"}
+
+
+def mood(number: int) -> str:
+    """The sentiment of a text, which cannot be seen in the text."""
+    return _MOODS[(number * 7 + number // 5) % 3]
+
+
+def same_mood(request: Request) -> str:
+    """The truth: the plan, the label of a text, or whether two texts have the same one."""
+    text = prompt_text(request)
+    if text.startswith("Some left rows"):
+        return json.dumps(_PLAN)
+    numbers = [int(number) for number in _TEXT.findall(text)]
+    return mood(numbers[0]) if len(numbers) == 1 else str(mood(numbers[-2]) == mood(numbers[-1]))
+
+
+def _both_sides() -> pd.DataFrame:
+    texts = {"review": ("Review", 0), "comment": ("Comment", 1_000)}
+    return pd.DataFrame(
+        {
+            name: [f"{kind} {start + number % DISTINCT} of a film that somebody saw." for number in range(JOINED)]
+            for name, (kind, start) in texts.items()
+        }
+    )
+
+
+def _joined(frame: Any, join: Callable[[Any, Any], Any]) -> dict[str, float]:
+    """Whether the number of joined rows is right, and how many are wrong."""
+    found = join(frame[["review"]], frame[["comment"]])
+    moods = [[mood(int(text.split()[1])) for text in frame[name]] for name in frame]
+    pairs = zip(found["review"], found["comment"], strict=True)
+    wrong = sum(mood(int(one.split()[1])) != mood(int(other.split()[1])) for one, other in pairs)
+    exact = len(found) == sum(one == other for one in moods[0] for other in moods[1])
+    return {"exact": float(exact), "wrong": float(wrong)}
+
+
+# --- 10,000 rows judged by a cascade: the proxy's AUC is .9, a fifth of the rows are true, the targets are .9 -------
+
+PARCELS, PREVALENCE = 10_000, 0.2
+TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)
+SIMULATED = 400
+"""The number of runs for ``miss_rate``; ``tag_bench cascade`` makes more, with other proxies."""
+LATE = "{parcel} is late"
+_PARCEL = re.compile(r"Parcel (\d+) of")
+
+
+@cache
+def drawn() -> Drawn:
+    """Scores and truth of the rows."""
+    return binormal(np.random.default_rng(0), PARCELS, PREVALENCE)
+
+
+@cache
+def _miss_rate() -> float:
+    return float(simulate("binormal", PARCELS, PREVALENCE, TARGETS, SIMULATED)["miss_rate"])
+
+
+def late(request: Request) -> str:
+    """The truth about one row."""
+    (number,) = _PARCEL.findall(prompt_text(request))
+    return str(bool(drawn()[1][int(number)]))
+
+
+def _parcels() -> pd.DataFrame:
+    _miss_rate()  # before the clock
+    return pd.DataFrame({"parcel": [f"Parcel {number} of {PARCELS}" for number in range(PARCELS)], "score": drawn()[0]})
+
+
+def _cascaded(frame: Any) -> dict[str, float]:
+    kept = frame.tag.sem_filter(LATE, cascade=tf.Cascade("score", TARGETS.recall, TARGETS.precision, TARGETS.delta))
+    true = drawn()[1][frame.index]
+    right = int(drawn()[1][kept.index].sum())
+    return {
+        "share_of_calls": kept.tag.cascade.share_of_calls,
+        "miss_rate": _miss_rate(),
+        "recall": right / max(int(true.sum()), 1),
+        "precision": right / max(len(kept), 1),
+    }
+
+
+def _nothing(found: object) -> dict[str, float]:
+    return {}
+
+
+# LOTUS asks about one row at a time; it has no scores, no limit, and needs a helper model's log probabilities for its
+# cascade. So its sides are the nearest that it can do.
+_ALL = (
+    Case("topk_list", lambda: pd.DataFrame({"text": [f"Letter {number} of {LETTERS}, in which somebody writes home."
+                                                     for number in range(LETTERS)]}),
+         lambda frame: _share_of_the_best(frame.tag.sem_topk(MOVES, K=min(K, len(frame) - 1))),
+         lambda frame: _share_of_the_best(frame.sem_topk(MOVES, K=min(K, len(frame) - 1))), ranked, repeats=3),
+    Case("filter_packed", _reviews(PACKED), _packed, lambda frame: _nothing(frame.sem_filter(CLAIM)), praised,
+         repeats=3, each=True),
+    Case("score_packed", _reviews(PACKED), _scored, lambda frame: _nothing(frame.sem_map(f"{{review}}: {MAPPED}")),
+         praised, repeats=3, each=True),
+    Case("filter_limit", _reviews(SEARCHED), _limited, lambda frame: _nothing(frame.sem_filter(CLAIM).head(LIMIT)),
+         praised, repeats=3),
+    Case("agg_5k", _notes, lambda frame: _nothing(frame.tag.sem_agg(SUMMARY)),
+         lambda frame: _nothing(frame.sem_agg(SUMMARY)), summed_up, repeats=3),
+    Case("join_labels", _both_sides, lambda frame: _joined(frame, lambda one, two: one.tag.sem_join(two, SAME)),
+         lambda frame: _joined(frame, lambda one, two: one.sem_join(two, SAME)), same_mood),
+    Case("cascade", _parcels, _cascaded, lambda frame: _nothing(frame.sem_filter(LATE)), late),
+)  # fmt: skip
+CASES: Mapping[str, Case] = {case.name: case for case in _ALL}
+
+
+def _set_up(side: str, url: str) -> None:
+    """Have the library ask the server; LOTUS's cache is off, as it is by default."""
+    if side == "ours":
+        settings: Any = {"api_base": url, "api_key": "none", "concurrency": IN_FLIGHT}
+        tf.configure(lm="openai/test", store=None, progress=False, **settings)
+        return
+    import lotus
+
+    model = lotus.models.LM("openai/test", api_base=url, api_key="none", max_batch_size=IN_FLIGHT)
+    lotus.settings.configure(lm=model)
+
+
+def _get(url: str, what: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{url}/{what}", timeout=10) as response:
+        figures: dict[str, Any] = json.loads(response.read())
+        return figures
+
+
+def run(side: str, case: Case, url: str) -> dict[str, float]:
+    """The figures of one run; with few requests also the time without the server's share."""
+    _set_up(side, url)
+    work, frame = case.ours if side == "ours" else case.peer, case.frame()
+    work(frame.tail(2))
+    _get(url, "reset")
+    held = memory_mb()
+    cpu, start = time.process_time(), time.perf_counter()
+    own = work(frame) or {}
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    stats = _get(url, "stats")
+    figures = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": max(0.0, peak_mb() - held)}
+    figures |= {name: stats[name] for name in ("requests", "tokens", "rounds")}
+    if case.each:
+        figures |= {"rows_a_second": len(frame) / seconds, "tokens_a_row": stats["tokens"] / len(frame)}
+    if stats["requests"] <= IN_FLIGHT:
+        figures["seconds_above_server"] = seconds - stats["rounds"] * LATENCY
+    return {**figures, **own}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """The side, the case and the URL of the server."""
+    side, name, url = arguments
+    print(json.dumps(run(side, CASES[name], url)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
