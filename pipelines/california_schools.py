@@ -109,7 +109,12 @@ def most_futuristic_magnet_school(tables: Frames) -> Any:
 
 @answers(61, reads="schools")
 def safest_cities_with_virtual_schools(tables: Frames) -> Any:
-    """The three safest cities with an exclusively virtual school (``Virtual`` is F)."""
+    """The three safest cities with an exclusively virtual school (``Virtual`` is F).
+
+    The words could also mean cities where all schools are virtual; the key does not, as each of its three has others.
+    Among the 30 cities, the order is a matter of judgement: the key has Simi Valley before Westlake Village, the
+    recorded judgements the other way round. The words do not leave out closed schools; that of Westlake Village is one.
+    """
     cities = tables["schools"].query("Virtual == 'F'")[["City"]].dropna().drop_duplicates()
     return cities.tag.sem_topk("{City}, California, is the safest place to live", K=3)["City"].tolist()
 

@@ -1,7 +1,8 @@
 """``tag_bench syn_shown``: checks the content of ``syn``'s prompts over many databases, without asking a model.
 
-The databases of several benchmarks are pooled. For each question, the first prompt of ``tagframe.ask`` is compared with
-the gold SQL: whether the prompt shows every table that the SQL reads, its joins, and the texts that it compares with.
+The databases of several benchmarks are pooled, or each is asked alone. For each question, the first prompt of
+``tagframe.ask`` is compared with the gold SQL: whether the prompt shows every table that the SQL reads, its joins, and
+the texts that it compares with.
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ def _share(parts: Iterable[bool]) -> float | None:
 @FOLDERS
 @HALF
 @number("--limit", 300, "The number of questions, drawn at random.")
+@click.option("--alone", is_flag=True, help="Ask over the question's own database alone.")
 @click.option("--show", type=int, help="Print the prompt of the question at this index, and nothing else.")
 @RECORDS
 @SEEDED
@@ -157,6 +159,7 @@ def command(
     folders: tuple[Path, ...],
     half: str,
     limit: int,
+    alone: bool,
     show: int | None,
     records: Path | None,
     seed: int,
@@ -168,9 +171,14 @@ def command(
     pool, asked, schemas = pooled(folders, half)
     sql_of = {(question.database, question.position): sql for question, sql in asked}
     questions = drawn([question for question, _ in asked], limit, seed)
-    synthesizer = Synthesizer(pool)
+    wanted = {question.database.lower() if alone else "" for question in questions}
+    synthesizers = {
+        name: Synthesizer(pool.subset([one.id for one in pool.profiles if name in ("", one.database.lower())]))
+        for name in wanted
+    }
 
     def prompted(question: Question) -> tuple[Query, Prompt, str]:
+        synthesizer = synthesizers[question.database.lower() if alone else ""]
         query = synthesizer.shown(question.text)
         return query, synthesizer.prompt(question.text, query), sql_of[question.database, question.position]
 

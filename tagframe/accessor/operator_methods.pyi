@@ -38,8 +38,9 @@ class OperatorMethods:
     @overload
     def sem_agg(
         self, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-        response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-        quote: Literal[False] = False, **settings: Unpack[CallSettings]
+        response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None,
+        suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
+        **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """Answer one request from all rows, or from the rows of each group.
 
@@ -62,6 +63,8 @@ class OperatorMethods:
                 once more if it does not match. Each field becomes a column; ``_output`` has the answer as JSON.
             knowledge: let the model add knowledge of the world, each such statement between ``[beyond the rows: …]``; by
                 default it answers from the rows only.
+            examples: solved requests to show first: the named columns and a column ``Answer``; rows with the same
+                ``Answer`` belong to one request. With ``response_format``, it has instances of the model, dicts or JSON.
             suffix: the name of the answer's column.
             on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
                 ``output_error``, or ``"drop"`` it.
@@ -84,14 +87,14 @@ class OperatorMethods:
     @overload
     def sem_agg(
         self, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-        response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-        quote: Literal[True], **settings: Unpack[CallSettings]
+        response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None,
+        suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_dedup(
-        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
-        suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[False] = False,
-        **settings: Unpack[SearchSettings]
+        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+        quote: Literal[False] = False, **settings: Unpack[SearchSettings]
     ) -> pd.DataFrame:
         """Drop the rows whose text is nearly the same as that of an earlier row.
 
@@ -102,6 +105,8 @@ class OperatorMethods:
             col_name: the column to compare.
             threshold: texts are similar from this cosine on.
             border: the model decides pairs whose cosine is at most this far from the threshold; with 0 it is not asked.
+            examples: solved pairs to show the model first: columns ``one`` and ``other`` with texts, and a boolean column
+                ``Answer``, whether they are the same.
             rows_per_call: pairs in one prompt, audited as for :func:`sem_filter`.
             suffix: the beginning of the name of the column of errors.
             on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
@@ -123,8 +128,9 @@ class OperatorMethods:
         """
     @overload
     def sem_dedup(
-        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
-        suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
+        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
+        **settings: Unpack[SearchSettings]
     ) -> Quote: ...
     @overload
     def sem_map(
@@ -146,7 +152,8 @@ class OperatorMethods:
             response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
             choices: the allowed texts, instead of ``dtype``.
             return_explanations: add a column ``explanation_map`` with the model's reasons.
-            examples: solved rows to show first: the named columns and a column ``Answer``.
+            examples: solved rows to show first: the named columns and a column ``Answer``; with ``response_format``, it has
+                instances of the model, dicts or JSON.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words, numbers if they differ by at most a twentieth.
             suffix: the name of the value's column.
@@ -209,9 +216,9 @@ class OperatorMethods:
     @overload
     def sem_extract(
         self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-        extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-        suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
-        **settings: Unpack[CallSettings]
+        extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+        quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
@@ -225,6 +232,8 @@ class OperatorMethods:
             extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
                 in the row are left out, and the row's outcome says so. Not for a model class.
             return_explanations: add a column ``explanation_extract`` with the model's reasons.
+            examples: solved rows to show first: ``input_cols`` and a column ``Answer`` of dicts (or JSON) with a value or
+                None for each new column.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words.
             suffix: the end of the names of the columns for reasons and errors.
@@ -247,8 +256,9 @@ class OperatorMethods:
     @overload
     def sem_extract(
         self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-        extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-        suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True],
+        **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_filter(
@@ -266,8 +276,8 @@ class OperatorMethods:
         A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
         rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
         asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
-        ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``,
-        ``cascade`` and ``limit`` work with one claim only.
+        ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``cascade`` and
+        ``limit`` work with one claim only.
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
@@ -278,7 +288,8 @@ class OperatorMethods:
                 ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
                 provider gives log probabilities).
             return_explanations: add a column ``explanation_filter`` with the model's reasons.
-            examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+            examples: solved rows to show first: the named columns and a boolean column ``Answer``; with several claims,
+                each ``Answer`` is a list with a boolean for each claim.
             rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
                 if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
                 also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
@@ -379,8 +390,8 @@ class OperatorMethods:
     @overload
     def sem_topk(
         self, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
-        suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
-        **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+        quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """Rank the rows by a criterion and keep the first K, best first.
 
@@ -397,6 +408,8 @@ class OperatorMethods:
             group_by: columns; the first K of each group are kept, groups in order of first appearance.
             debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
                 cancels out.
+            examples: a solved ranking to show first: the named columns and a column ``Answer`` with the place of each row,
+                1 for the best.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
                 ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -411,19 +424,20 @@ class OperatorMethods:
         Raises:
             RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
             ColumnNotFound: a named column does not exist.
-            InvalidArgument: K is below 1, or the instruction has no words.
+            InvalidArgument: K is below 1, the instruction has no words, or the examples have no places.
             NotConfigured: no model is set.
         """
     @overload
     def sem_topk(
         self, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
-        suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True],
+        **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_search(
         self, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-        return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise',
-        quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+        return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+        on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
     ) -> pd.DataFrame:
         """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
@@ -436,6 +450,7 @@ class OperatorMethods:
             K: how many rows to find, at least 1; None for all, if ``n_rerank`` is given.
             n_rerank: how many of these the model chooses.
             return_scores: add a column ``vec_scores_sim_score`` with cosines.
+            examples: as for :func:`sem_topk`, for the model: ``col_name`` and a column ``Answer`` with places.
             suffix: the end of that column's name.
             on_error: as for :func:`sem_topk`, if the model is asked.
             quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -454,8 +469,8 @@ class OperatorMethods:
     @overload
     def sem_search(
         self, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-        return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[True],
-        **settings: Unpack[SearchSettings]
+        return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+        on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
     ) -> Quote: ...
     @overload
     def sem_sim_join(
@@ -606,8 +621,8 @@ class QuoteAccessor:
     def __init__(self, frame: pd.DataFrame) -> None: ...
     def sem_agg(
         self, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-        response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-        **settings: Unpack[CallSettings]
+        response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None,
+        suffix: str = '_output', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
         """Answer one request from all rows, or from the rows of each group.
 
@@ -630,6 +645,8 @@ class QuoteAccessor:
                 once more if it does not match. Each field becomes a column; ``_output`` has the answer as JSON.
             knowledge: let the model add knowledge of the world, each such statement between ``[beyond the rows: …]``; by
                 default it answers from the rows only.
+            examples: solved requests to show first: the named columns and a column ``Answer``; rows with the same
+                ``Answer`` belong to one request. With ``response_format``, it has instances of the model, dicts or JSON.
             suffix: the name of the answer's column.
             on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
                 ``output_error``, or ``"drop"`` it.
@@ -649,8 +666,9 @@ class QuoteAccessor:
             NotConfigured: no model is set.
         """
     def sem_dedup(
-        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
-        suffix: str = '_dedup', on_error: OnError = 'raise', **settings: Unpack[SearchSettings]
+        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+        **settings: Unpack[SearchSettings]
     ) -> Quote:
         """Drop the rows whose text is nearly the same as that of an earlier row.
 
@@ -661,6 +679,8 @@ class QuoteAccessor:
             col_name: the column to compare.
             threshold: texts are similar from this cosine on.
             border: the model decides pairs whose cosine is at most this far from the threshold; with 0 it is not asked.
+            examples: solved pairs to show the model first: columns ``one`` and ``other`` with texts, and a boolean column
+                ``Answer``, whether they are the same.
             rows_per_call: pairs in one prompt, audited as for :func:`sem_filter`.
             suffix: the beginning of the name of the column of errors.
             on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
@@ -697,7 +717,8 @@ class QuoteAccessor:
             response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
             choices: the allowed texts, instead of ``dtype``.
             return_explanations: add a column ``explanation_map`` with the model's reasons.
-            examples: solved rows to show first: the named columns and a column ``Answer``.
+            examples: solved rows to show first: the named columns and a column ``Answer``; with ``response_format``, it has
+                instances of the model, dicts or JSON.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words, numbers if they differ by at most a twentieth.
             suffix: the name of the value's column.
@@ -744,8 +765,9 @@ class QuoteAccessor:
         """
     def sem_extract(
         self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-        extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-        suffix: str = '_extract', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
+        extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+        **settings: Unpack[CallSettings]
     ) -> Quote:
         """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
@@ -759,6 +781,8 @@ class QuoteAccessor:
             extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
                 in the row are left out, and the row's outcome says so. Not for a model class.
             return_explanations: add a column ``explanation_extract`` with the model's reasons.
+            examples: solved rows to show first: ``input_cols`` and a column ``Answer`` of dicts (or JSON) with a value or
+                None for each new column.
             rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
                 of their words.
             suffix: the end of the names of the columns for reasons and errors.
@@ -791,8 +815,8 @@ class QuoteAccessor:
         A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
         rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
         asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
-        ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``,
-        ``cascade`` and ``limit`` work with one claim only.
+        ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``cascade`` and
+        ``limit`` work with one claim only.
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
@@ -803,7 +827,8 @@ class QuoteAccessor:
                 ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
                 provider gives log probabilities).
             return_explanations: add a column ``explanation_filter`` with the model's reasons.
-            examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+            examples: solved rows to show first: the named columns and a boolean column ``Answer``; with several claims,
+                each ``Answer`` is a list with a boolean for each claim.
             rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
                 if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
                 also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
@@ -885,7 +910,8 @@ class QuoteAccessor:
         """
     def sem_topk(
         self, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
-        suffix: str = '_topk', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+        **settings: Unpack[CallSettings]
     ) -> Quote:
         """Rank the rows by a criterion and keep the first K, best first.
 
@@ -902,6 +928,8 @@ class QuoteAccessor:
             group_by: columns; the first K of each group are kept, groups in order of first appearance.
             debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
                 cancels out.
+            examples: a solved ranking to show first: the named columns and a column ``Answer`` with the place of each row,
+                1 for the best.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
             on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
                 ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -915,13 +943,13 @@ class QuoteAccessor:
         Raises:
             RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
             ColumnNotFound: a named column does not exist.
-            InvalidArgument: K is below 1, or the instruction has no words.
+            InvalidArgument: K is below 1, the instruction has no words, or the examples have no places.
             NotConfigured: no model is set.
         """
     def sem_search(
         self, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-        return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise',
-        **settings: Unpack[SearchSettings]
+        return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+        on_error: OnError = 'raise', **settings: Unpack[SearchSettings]
     ) -> Quote:
         """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
@@ -934,6 +962,7 @@ class QuoteAccessor:
             K: how many rows to find, at least 1; None for all, if ``n_rerank`` is given.
             n_rerank: how many of these the model chooses.
             return_scores: add a column ``vec_scores_sim_score`` with cosines.
+            examples: as for :func:`sem_topk`, for the model: ``col_name`` and a column ``Answer`` with places.
             suffix: the end of that column's name.
             on_error: as for :func:`sem_topk`, if the model is asked.
             **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +10,9 @@ import pandas as pd
 from tagframe import results
 from tagframe.answer.answer_confidence import answer_confidence
 from tagframe.answer.doubts import Doubt, doubts_of, lacks_of
+from tagframe.answer.synthesis import ranked
 from tagframe.answer.tables_confidence import confidence_in
 from tagframe.corpus import Corpus
-from tagframe.errors import TagframeError
-from tagframe.retrieval import RetrievedTables, retrieve_tables
-
-SHOWN = 12
-"""How many tables are looked for if ``syn`` was shown all."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class Judged:
 def judge(query: Any, rows: pd.DataFrame, question: str, corpus: Corpus) -> Judged:
     """The doubts about rows as the answer to a question, and the chances of both.
 
-    If ``syn`` was shown all tables, they are now retrieved: for their chances, and to see whether any fit.
+    If no tables were retrieved, they are now: for their chances, and to see whether any fit.
 
     Args:
         query: that gave the rows.
@@ -50,16 +45,9 @@ def judge(query: Any, rows: pd.DataFrame, question: str, corpus: Corpus) -> Judg
     shown = found is not None
     if execution is None or execution.reader is None:
         return Judged(tuple(lacks_of(query)))
-    if found is None:
-        found = _retrieved(question, query, corpus)
+    if found is None and (found := getattr(query, "ranked", None)) is None:
+        ids = set(getattr(query, "tables", {}).values()) & set(corpus.ids)
+        found = ranked(question, corpus.subset(sorted(ids)) if ids else corpus)
     doubts = (*lacks_of(query), *doubts_of(rows, found, question, shown=shown))
     tables = None if found is None else confidence_in(execution.tables, found)
     return Judged(doubts, answer_confidence(question, execution, rows, found, tables, doubts), tables)
-
-
-def _retrieved(question: str, query: Any, corpus: Corpus) -> RetrievedTables | None:
-    """The tables for the question; None if they cannot be had, which costs no answer."""
-    ids = set(getattr(query, "tables", {}).values()) & set(corpus.ids)
-    with suppress(TagframeError):
-        return retrieve_tables(question, corpus.subset(sorted(ids)) if ids else corpus, k=SHOWN)
-    return None

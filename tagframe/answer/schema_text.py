@@ -38,9 +38,11 @@ _BRIEF = 0.1
 
 _MOST_NUMBERS = 12
 """At most this many numbers of a column are listed; if there are more, the range is shown."""
-_MOST_DIFFERENT = 60
+_MOST_DIFFERENT = 40
 """If no value occurs twice, the list of all values has at most this many characters: they are names, not kinds."""
-_CODE_LETTERS = 32
+_CODE_LETTERS = 20
+_MANY_NULL = 0.1
+"""If more of a column is NULL, the share is told."""
 _NEARLY_NULL = 0.9
 """If more of a column is NULL, its values are not listed."""
 _KEYS_A_PAIR = 2
@@ -57,6 +59,8 @@ _RESERVED = frozenset(
 )
 _CODE = re.compile(r"'(?:https?:.*|\S+@\S+|(?=\S*\d)\S{9,})'")
 """Literals of addresses, mails and codes: one example says as much as three."""
+_TIME = re.compile(r"'\d{1,4}([-:/.])\d{1,2}(\1|\.)\d.*'")
+"""Literals of dates and times, for columns of which not all cells are: one example says as much as three."""
 _ID = re.compile(r"(?i:(?:.*[_ .-])?(?:id|uuid|guid))|.*[a-z0-9]I[dD]")
 """Names of columns whose values only tell rows apart."""
 _PROSE = 6
@@ -82,15 +86,15 @@ class _Detail:
     described: int
 
 
-_FULL = _Detail(300, 3, 80, True, LONGEST)
+_FULL = _Detail(150, 3, 80, True, LONGEST)
 _DETAILS = (
     _FULL,
-    _Detail(200, 2, 40, True, LONGEST),
+    _Detail(150, 2, 40, True, LONGEST),
     _Detail(0, 1, 20, False, 120),
     _Detail(0, 0, 0, False, 60),
     _Detail(0, 0, 0, False, 0),
 )
-_LITTLE = _Detail(100, 1, 40, True, 120)
+_LITTLE = _Detail(40, 0, 40, False, 120)
 
 
 def describe_tables(
@@ -167,67 +171,97 @@ def _table(
         shown = [sql_name(column.name, dialect) for column in profile.columns if column.for_models]
         return f"{head}\n  {', '.join(shown)}"
     if detail is _FULL and chance is not None and chance < _BRIEF:
-        detail = _LITTLE
+        told = _columns(corpus, profile, _LITTLE)
+        brief = ((sql_name(name, dialect), _said([*notes, description])) for name, _, notes, description in told)
+        return f"{head}\n  {', '.join(f'{name} ({notes})' if notes else name for name, notes in brief)}"
     told = _columns(corpus, profile, detail)
-    return "\n".join([head, *(f"  {sql_name(name, dialect)} {kind}{_comment(notes)}" for name, kind, notes in told)])
+    lines = (
+        f"  {sql_name(name, dialect)} {' '.join(filter(None, [kind, _said(notes)]))}{_comment([description])}"
+        for name, kind, notes, description in told
+    )
+    return "\n".join([head, *lines])
 
 
 def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) -> dict[str, tuple[str, str]]:
     """For each column that models may see, by name: how its cells are stored, and other facts."""
-    return {name: (kind, _said(notes)) for name, kind, notes in _columns(corpus, profile, _DETAILS[brief])}
+    told = _columns(corpus, profile, _DETAILS[brief])
+    return {name: (kind, _said([*notes[:1], description, *notes[1:]])) for name, kind, notes, description in told}
 
 
-def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, list[str]]]:
-    """For each column that models may see: its name, how its cells are stored, and other facts."""
+def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, list[str], str]]:
+    """For each column that models may see: its name, how its cells are stored, other facts, and its description."""
     stored = stored_columns(corpus, profile)
     for column in profile.columns:
         if column.for_models:
-            yield column.name, *_column(column, stored.get(column.name), detail)
+            yield column.name, *_column(column, stored.get(column.name), detail), column.description[: detail.described]
 
 
 def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> tuple[str, list[str]]:
     if stored is None or not stored.types:
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
-        samples = [repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]
-        such = f"such as {', '.join(samples)}" if samples else ""
-        return kind, [such, column.description[: detail.described]]
-    notes = [_values(column, stored, detail), column.description[: detail.described]]
+        return kind, [_some([repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]])]
+    notes = [_values(column, stored, detail)]
     if detail.told:
-        notes += ["numbers stored as text"] if stored.digits else []
+        notes += ["numbers stored as text"] if stored.digits and not _is_code(column, stored) else []
         share = column.null_share or 0.0
-        notes += [f"{share:.0%} NULL" if share >= 0.005 else "some NULL"] if share else []
+        notes += [f"{share:.0%} NULL" if share >= _MANY_NULL else "some NULL"] if share else []
     return " and ".join(stored.types), notes
+
+
+def _is_code(column: ColumnProfile, stored: StoredColumn) -> bool:
+    """Whether these are digits to compare with, and not to compute with."""
+    starts_with_0 = any(re.match(r"'0\d", value) for value in stored.values)
+    return stored.digits and (starts_with_0 or _ID.fullmatch(column.name) is not None)
 
 
 def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
     """All values if they are few, else the range of numbers, else three; of many, ids, codes, times and prose one."""
     is_id, is_date = _ID.fullmatch(column.name) is not None, column.family == "date"
     is_different = column.distinct is not None and column.distinct == (column.rows or 0) - (column.nulls or 0)
-    is_code = stored.digits and (is_different or any(value.startswith("'0") for value in stored.values))
+    is_code = _is_code(column, stored) or (stored.digits and is_different)
     one_will_do = is_id or is_date or is_prose(stored) or (column.null_share or 0.0) > _NEARLY_NULL
     one_will_do |= is_code and len(stored.values) > _MOST_NUMBERS
+    one_will_do |= 2 * sum(map(bool, map(_TIME.fullmatch, stored.values))) > len(stored.values)
     room = min(detail.room, _MOST_DIFFERENT) if is_different else detail.room
     ranged = column.minimum is not None and column.family in ("integer", "real", "date")
-    span = f"{_short(column.minimum or '')} to {_short(column.maximum or '')}" if ranged else ""
-    values = [_cut(value, detail.letters) for value in stored.values]
+    span = f"{_rounded(column.minimum or '')} to {_rounded(column.maximum or '')}" if ranged else ""
+    values = [_cut(value, detail.letters) for value in _in_ranges(stored.values)]
     listed = ", ".join(values)
     is_number = ranged and not is_date and not any("'" in value for value in stored.values)
     is_range = is_number and (len(values) > _MOST_NUMBERS or _are_consecutive(stored.values))
     if is_id and is_number:
         return ""
     if stored.complete and len(listed) <= room and not is_range and (not one_will_do or len(values) == 1):
-        return f"all: {listed}"
+        return listed
     if is_number:
         return span if detail.told else ""
-    if is_date and detail.told and f"'{column.minimum}'" in stored.values:
+    if is_date and detail.told and {_form(value) for value in stored.values} == {_form(f"'{column.minimum}'")}:
         return f"'{column.minimum}' to '{column.maximum}'"  # this is how they are stored
     found = [_short(value) for value in stored.values[: detail.samples]]
     are_codes = bool(found) and all(map(_CODE.fullmatch, found))
     if one_will_do or is_code or are_codes or not stored.complete:
         found = found[:1]
     letters = min(detail.letters, _CODE_LETTERS) if are_codes else detail.letters
-    such = f"such as {', '.join(_cut(value, letters) for value in found)}" if found else ""
+    such = _some([_cut(value, letters) for value in found])
     return "; ".join(part for part in (such, span if detail.told and not (is_code or is_id) else "") if part)
+
+
+def _some(values: Sequence[str]) -> str:
+    """Some of the values, marked as such."""
+    return ", ".join([*values, "…"]) if values else ""
+
+
+def _form(literal: str) -> str:
+    return re.sub(r"\d", "0", literal)
+
+
+def _in_ranges(values: Sequence[str]) -> list[str]:
+    """The values; if the whole numbers among texts have no gap, these are one range: ``'1' to '12'``, ``'Adult'``."""
+    bare = {value: value.strip("'") for value in values if re.fullmatch(r"'(?:0|[1-9]\d{0,17})'", value)}
+    if len(bare) == len(values) or not _are_consecutive([*bare.values()]):
+        return list(values)
+    numbers = sorted(map(int, bare.values()))
+    return [f"'{numbers[0]}' to '{numbers[-1]}'", *(value for value in values if value not in bare)]
 
 
 def is_prose(stored: StoredColumn) -> bool:
@@ -247,6 +281,13 @@ def _are_consecutive(values: Sequence[str]) -> bool:
         return False
     numbers = [int(value) for value in values]
     return max(numbers) - min(numbers) == len(numbers) - 1
+
+
+def _rounded(number: str) -> str:
+    """A number with four digits, or those before the point."""
+    if re.fullmatch(r"-?\d+\.\d+", number) is None:
+        return number
+    return f"{float(number):.0f}" if abs(float(number)) >= 1000 else f"{float(number):.4g}"
 
 
 def _short(number: str) -> str:
@@ -279,7 +320,8 @@ def describe_keys(
     Keys of likely tables come first, then the surest. Keys between two unlikely tables are left out. If one side is
     text and the other a number, the text is cast, because SQL may not find them equal otherwise. If the question names
     several roles of a table, their keys say what to call it: ``b AS buyer: a.buyer_id = buyer.y (many-to-one)``.
-    Between databases that do not belong together, only keys are told that somebody gave.
+    How many have no partner is told of likely tables. Between databases that do not belong together, only keys are told
+    that somebody gave.
     """
     named = {id: name for name, id in tables.items()}
     likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
@@ -301,7 +343,8 @@ def describe_keys(
         is_shown = counts[key.tables] <= _KEYS_A_PAIR or key in roles
         if key.score >= _LEAST_KEY and is_shown and key.tables & likely:
             chance = 1.0 if chances is None else min(chances.get(id) or 0.0 for id in key.tables)
-            lines.append((-round(chance, 2), len(lines), _key(corpus, key, named, dialect, roles.get(key, ""))))
+            line = _key(corpus, key, named, dialect, roles.get(key, ""), tells=chance >= _BRIEF)
+            lines.append((-round(chance, 2), len(lines), line))
     return [line for *_, line in sorted(lines)]
 
 
@@ -335,7 +378,7 @@ def _roles(corpus: Corpus, keys: Sequence[KeyPair], named: Collection[str], ques
     }
 
 
-def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str, role: str) -> str:
+def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str, role: str, tells: bool) -> str:
     called = {**named, **({key.right_table: role} if role else {})}
     left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
     equal = []
@@ -351,8 +394,8 @@ def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str, r
         equal.append(" = ".join(sides))
     ends = [_cardinality(left, key.left_columns), _cardinality(right, key.right_columns)]
     also = f"{sql_name(named[right.id], dialect)} AS {sql_name(role, dialect)}: " if role else ""
-    alone = [*_without_partner(right, key.right_columns, left, key.left_columns)]
-    alone += _without_partner(left, key.left_columns, right, key.right_columns)
+    alone = [*_without_partner(right, key.right_columns, left, key.left_columns)] if tells else []
+    alone += _without_partner(left, key.left_columns, right, key.right_columns) if tells else []
     return f"{also}{' AND '.join(equal)} ({'; '.join(['-to-'.join(ends), *alone])})"
 
 

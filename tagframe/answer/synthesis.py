@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -18,7 +19,7 @@ from tagframe.answer.schema_text import LEFT_OUT, NAMES_ALONE, are_few, describe
 from tagframe.answer.step_models import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
-from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
+from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import fence, one_line
@@ -29,15 +30,18 @@ T = TypeVar("T")
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
+_FITS = 0.5
+"""If no table has this chance, the question says too little to tell which are unlikely."""
 
 
 @dataclass(frozen=True)
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables if their schemas fit 8,000 tokens, else those of the twelve best for the question that
-    have a chance of 1 %. With ``k`` or ``method``, tables are retrieved with these arguments. Tables without rows are
-    left out. A statement may read a table that was not shown, unless ``found`` says which there are.
+    The prompt shows all tables if their schemas fit 8,000 tokens, with little of those that are unlikely; else those of
+    the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are retrieved with
+    these arguments. Tables without rows are left out. A statement may read a table that was not shown, unless ``found``
+    says which there are.
 
     Attributes:
         corpus: whose tables may be read.
@@ -120,7 +124,7 @@ class Synthesizer:
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
-        chances = {} if shown.retrieved is None else self._chances(shown.retrieved)
+        chances = _clear(shown) if shown.retrieved is None else self._chances(shown.retrieved)
         reader = Reader(self.corpus, shown.tables)
         dialect = reader.engine.dialect.name
         schema = describe_tables(self.corpus, shown.tables, chances, dialect)
@@ -167,7 +171,7 @@ class Synthesizer:
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         if self.k is None and self.method is None and are_few(corpus, names):
-            return Query("", names)
+            return Query("", names, ranked=ranked(request, corpus, self.evidence))
         k = RETRIEVED if self.k is None and self.method is None else self.k
         return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))
 
@@ -197,6 +201,22 @@ class Synthesizer:
         told = f"the last {len(new)} tables were added."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
         return Query("", tables, shown.retrieved, metrics=shown.metrics), note
+
+
+def ranked(request: str, corpus: Corpus, evidence: str = "") -> RetrievedTables | None:
+    """The tables by their chance, where all are shown; None if they cannot be had, which costs no answer."""
+    with suppress(TagframeError):
+        return retrieve_tables(request, corpus, k=RETRIEVED, evidence=evidence)
+    return None
+
+
+def _clear(shown: Query) -> dict[str, float | None]:
+    """Where all tables are shown, their chances; none if the question fits no table well, as "Who?" does."""
+    hits = [] if shown.ranked is None else shown.ranked.tables
+    if max((hit.probability or 0.0 for hit in hits), default=0.0) < _FITS:
+        return {}
+    known = {id: hit.probability for hit in hits for id in (hit.id, *hit.parts)}
+    return {id: known.get(id, 0.0) for id in shown.tables.values()}
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

@@ -9,12 +9,13 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.digest import KNOWLEDGE_MARK, Digest, Found, Style
+from tagframe.operators.digest import KNOWLEDGE_MARK, Digest, Found, Style, cited_reader
 from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, error_name, finish, free_name, refuse_taken
 from tagframe.operators.pydantic_models import model_value
+from tagframe.operators.row_question import answer_text, solved_rows
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.operators.values import Value
 
@@ -28,6 +29,7 @@ def sem_agg(
     group_by: Hashable | Sequence[Hashable] | None = None,
     response_format: Any = None,
     knowledge: bool = False,
+    examples: pd.DataFrame | None = None,
     suffix: str = "_output",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -54,6 +56,8 @@ def sem_agg(
             once more if it does not match. Each field becomes a column; ``_output`` has the answer as JSON.
         knowledge: let the model add knowledge of the world, each such statement between ``[beyond the rows: …]``; by
             default it answers from the rows only.
+        examples: solved requests to show first: the named columns and a column ``Answer``; rows with the same
+            ``Answer`` belong to one request. With ``response_format``, it has instances of the model, dicts or JSON.
         suffix: the name of the answer's column.
         on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
             ``output_error``, or ``"drop"`` it.
@@ -78,7 +82,7 @@ def sem_agg(
     refuse_taken(frame[keys], [*own, *fields], suffix)
     if len({*own, *fields}) < 2 + len(fields):
         raise InvalidArgument(f"a field of {response_format.__name__} must not be called {own[0]!r} or {own[1]!r}")
-    style = Style(resolved.text, value, knowledge, window)
+    style = Style(resolved.text, value, knowledge, window, _solved(examples, resolved, value))
     lines = encode_rows(frame, resolved.positions, resolved.names)
     members = [[row for row in rows if lines[row] is not None] for rows in groups]
     digests = [Digest([lines[row] or "" for row in rows], style) for rows in members]
@@ -104,6 +108,22 @@ def sem_agg(
         of="groups",
         remarks=_remarks(digests, answers),
     )
+
+
+def _solved(
+    examples: pd.DataFrame | None, resolved: Instruction, value: Value | None
+) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """The rows of each solved request, and its answer."""
+
+    def said(answer: Any) -> str:
+        text = answer_text(answer)
+        cited_reader(1, None if value is None else value.read)(text)
+        return text
+
+    requests: dict[str, list[str]] = {}
+    for line, answer in solved_rows(examples, resolved, said):
+        requests.setdefault(answer, []).append(line)
+    return tuple((tuple(lines), answer) for answer, lines in requests.items())
 
 
 def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) -> list[AddedColumn]:

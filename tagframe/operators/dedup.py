@@ -10,14 +10,16 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows, position_of
+from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
-from tagframe.operators.row_question import claim_question
+from tagframe.operators.row_question import claim_question, example_turns, no_use_for_examples, truth_said
 from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text, vectors_of
 
 CLAIM = "{one} and {other} are the same but for how they are written"
+_PAIR = ("one", "other")
 _CHUNK = 512
 
 
@@ -32,6 +34,7 @@ def sem_dedup(
     threshold: float = 0.9,
     *,
     border: float = 0.0,
+    examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = "auto",
     suffix: str = "_dedup",
     on_error: OnError = "raise",
@@ -47,6 +50,8 @@ def sem_dedup(
         col_name: the column to compare.
         threshold: texts are similar from this cosine on.
         border: the model decides pairs whose cosine is at most this far from the threshold; with 0 it is not asked.
+        examples: solved pairs to show the model first: columns ``one`` and ``other`` with texts, and a boolean column
+            ``Answer``, whether they are the same.
         rows_per_call: pairs in one prompt, audited as for :func:`sem_filter`.
         suffix: the beginning of the name of the column of errors.
         on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
@@ -66,6 +71,9 @@ def sem_dedup(
     for name, given in (("threshold", threshold), ("border", border)):
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
             raise InvalidArgument(f"{name} must be a cosine from 0 to 1; got {given!r}")
+    if not border:
+        no_use_for_examples(examples, "border=0 lets the embedder decide all pairs")
+    turns = example_turns(examples, Instruction(CLAIM, _PAIR, (0, 1), _PAIR), truth_said)
     position = position_of(frame, col_name)
     lines = [line if line and row_text(line).strip() else None for line in encode_rows(frame, [position])]
     first: dict[str, int] = {}
@@ -81,8 +89,8 @@ def sem_dedup(
     pairs = [(one, other) for one, other, _ in near if groups.of(one) != groups.of(other)]
     cells = frame.iloc[:, position].astype(object)
     shown = [(cells.iloc[first[texts[one]]], cells.iloc[first[texts[other]]]) for one, other in pairs]
-    asked = [line or "{}" for line in encode_rows(pd.DataFrame(shown, columns=["one", "other"], dtype=object), [0, 1])]
-    replies = yield from ask_rows(claim_question(CLAIM, window=window), asked, size)
+    asked = [line or "{}" for line in encode_rows(pd.DataFrame(shown, columns=list(_PAIR), dtype=object), [0, 1])]
+    replies = yield from ask_rows(claim_question(CLAIM, turns, window=window), asked, size)
     failed: dict[int, Exception] = {}
     for (one, other), line in zip(pairs, asked, strict=True):
         reply = replies.of[line]

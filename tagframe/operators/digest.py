@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tagframe.errors import AnswerRejected, ContextTooLong
-from tagframe.lm import Batch, Completion, Form, Prompt, as_json, fields_schema
+from tagframe.lm import Batch, Completion, Form, Message, Prompt, as_json, fields_schema
 from tagframe.operators.answer_grammar import parse_block, parse_text
 from tagframe.operators.cells import FENCE_RULE, SHORTEST, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
@@ -101,12 +101,14 @@ class Style:
         shape: the structure of the answer; None for a text.
         knowledge: whether the model may add knowledge of the world.
         window: the most tokens of one request, or None.
+        solved: rows of other tables as they are shown, and the answer from them.
     """
 
     request: str
     shape: Value | None = None
     knowledge: bool = False
     window: int | None = None
+    solved: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     def task(self, of_rows: bool, shaped: bool) -> str:
         """The system message.
@@ -126,6 +128,18 @@ class Style:
         """What stands after the rows; the arguments are those of :meth:`task`."""
         form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form} first."
         return f"{form} {CITE_RULE.format(what='rows' if of_rows else 'partial answers')}"
+
+    def asked(self, lines: Sequence[str], of_rows: bool, shaped: bool) -> str:
+        """The message with rows, or with partial answers."""
+        numbered = [f"[{number}] {line}" for number, line in enumerate(lines, 1)]
+        return f"{fence(numbered, 'rows' if of_rows else 'answers')}\n{self.form(of_rows, shaped)}"
+
+    def turns(self, of_rows: bool, shaped: bool) -> list[Message]:
+        """The solved requests, as turns of a conversation, where an answer of the same form is made from rows."""
+        if not of_rows or (self.shape is not None and not shaped):
+            return []
+        told = [(self.asked(lines, of_rows, shaped), f"{answer}\nSources: all") for lines, answer in self.solved]
+        return [turn for asked, said in told for turn in (Message("user", asked), Message("assistant", said))]
 
 
 @dataclass(frozen=True)
@@ -197,7 +211,8 @@ class Digest:
     def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
         """The answers to the parts, packed into as few prompts as possible."""
         least = 1 if of_rows else 2
-        most = room(self.style.window, self.style.task(of_rows, True), self.style.form(of_rows, True))
+        turns = [str(turn.content) for turn in self.style.turns(of_rows, True)]
+        most = room(self.style.window, self.style.task(of_rows, True), self.style.form(of_rows, True), *turns)
         if most is not None:
             parts = [replace(part, line=self._fitted(part, most // least - NUMBERED)) for part in parts]
         limit = PROMPT_TOKENS * BYTES_PER_TOKEN
@@ -206,16 +221,15 @@ class Digest:
         return (yield from self._ask([[parts[at] for at in packed] for packed in packs], of_rows, len(packs) == 1))
 
     def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
-        style, tag = self.style, "rows" if of_rows else "answers"
-        task, form = style.task(of_rows, shaped), style.form(of_rows, shaped)
+        style = self.style
+        opening = (Message("system", style.task(of_rows, shaped)), *style.turns(of_rows, shaped))
         shape = style.shape if shaped else None
         read, guess = (None, None) if shape is None else (shape.read, shape.guess)
         tokens = TOKENS if shape is None else max(TOKENS, shape.tokens)
         told = None if shape is None or shape.shape is None else _cited_form(shape.shape)
 
         def prompt(parts: Sequence[Part]) -> Prompt:
-            lines = [f"[{number}] {part.line}" for number, part in enumerate(parts, 1)]
-            return Prompt.of(f"{fence(lines, tag)}\n{form}", task)
+            return Prompt((*opening, Message("user", style.asked([part.line for part in parts], of_rows, shaped))))
 
         def batch(alike: Sequence[Sequence[Part]]) -> Batch[Cited]:
             prompts, accept = [prompt(parts) for parts in alike], cited_reader(len(alike[0]), read)

@@ -38,6 +38,7 @@ def sem_extract(
     *,
     extract_quotes: bool = False,
     return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None,
     suffix: str = "_extract",
     on_error: OnError = "raise",
@@ -56,6 +57,8 @@ def sem_extract(
         extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
             in the row are left out, and the row's outcome says so. Not for a model class.
         return_explanations: add a column ``explanation_extract`` with the model's reasons.
+        examples: solved rows to show first: ``input_cols`` and a column ``Answer`` of dicts (or JSON) with a value or
+            None for each new column.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words.
         suffix: the end of the names of the columns for reasons and errors.
@@ -98,6 +101,7 @@ def sem_extract(
         value,
         _TASK,
         return_explanations=return_explanations,
+        examples=examples,
         rows_per_call=rows_per_call,
         suffix=suffix,
         on_error=on_error,

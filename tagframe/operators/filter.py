@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.errors import InvalidArgument, UnsureWarning, warn
-from tagframe.operators.answer_grammar import TRUTH, UNSURE, parse_word
+from tagframe.errors import AnswerRejected, InvalidArgument, UnsureWarning, warn
+from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
@@ -27,7 +27,15 @@ from tagframe.operators.outcome import (
     refuse_taken,
 )
 from tagframe.operators.packing import RowsPerCall, ask_packed, ask_rows, rows_per_call_of
-from tagframe.operators.row_question import Question, Reply, claim_question, example_turns, joined_notes, outcome_of
+from tagframe.operators.row_question import (
+    Question,
+    Reply,
+    claim_question,
+    example_turns,
+    joined_notes,
+    outcome_of,
+    truth_said,
+)
 from tagframe.operators.step_generators import Step, together
 from tagframe.operators.text_nearness import similarities
 
@@ -67,8 +75,8 @@ def sem_filter(
     A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
     rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
     asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
-    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``,
-    ``cascade`` and ``limit`` work with one claim only.
+    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``cascade`` and
+    ``limit`` work with one claim only.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -80,7 +88,8 @@ def sem_filter(
             ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
             provider gives log probabilities).
         return_explanations: add a column ``explanation_filter`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+        examples: solved rows to show first: the named columns and a boolean column ``Answer``; with several claims,
+            each ``Answer`` is a list with a boolean for each claim.
         rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
             if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
             also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
@@ -109,7 +118,6 @@ def sem_filter(
     if not isinstance(instruction, str) and isinstance(instruction, Sequence):
         for name, given in {
             "return_explanations": return_explanations,
-            "examples": examples is not None,
             "cascade": cascade is not None,
             "limit": limit is not None,
         }.items():
@@ -118,7 +126,8 @@ def sem_filter(
                     f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
                 )
         size = rows_per_call_of(rows_per_call)
-        return (yield from _passing_all(frame, instruction, all_cols, size, return_all, suffix, on_error, window))
+        shown = all_cols, size, return_all, examples
+        return (yield from _passing_all(frame, instruction, *shown, suffix, on_error, window))
     check_limit(limit, limit_order)
     size = rows_per_call_of(rows_per_call)
     if cascade is not None and limit is not None:
@@ -130,7 +139,7 @@ def sem_filter(
     refuse_taken(frame, promised, suffix, on_error)
     question = claim_question(
         resolved.text,
-        example_turns(examples, resolved, lambda answer: str(parse_word(str(answer), TRUTH, "True or False"))),
+        example_turns(examples, resolved, truth_said),
         explains=return_explanations,
         weighs=return_all,
         guess="True" if limit is None else ("True", "False"),
@@ -251,12 +260,20 @@ class _Claim:
         return cost / ((ended + 0.5) / (len(rows) + 1))
 
 
+def _of_claim(answer: Any, number: int, count: int) -> str:
+    """What an example's list of answers says of one of several claims."""
+    if not isinstance(answer, list | tuple | np.ndarray) or len(answer) != count:
+        raise AnswerRejected(f"expected a list with True or False for each of the {count} claims, got {answer!r:.80}")
+    return truth_said(answer[number])
+
+
 def _passing_all(
     frame: pd.DataFrame,
     texts: Sequence[str],
     all_cols: bool,
     size: int,
     return_all: bool,
+    examples: pd.DataFrame | None,
     suffix: str,
     on_error: OnError,
     window: int | None,
@@ -266,10 +283,11 @@ def _passing_all(
         raise InvalidArgument("sem_filter needs at least one claim, such as ['{city} is on a coast', …]; got none")
     label, ended_by = (f"{suffix.strip('_')}_{name}" for name in ("label", "ended_by"))
     claims = []
-    for text in texts:
+    for number, text in enumerate(texts):
         resolved = Instruction.resolve(text, frame, all_cols=all_cols)
         lines = encode_rows(frame, resolved.positions, resolved.names)
-        claims.append(_Claim(text, claim_question(resolved.text, window=window), lines, size))
+        turns = example_turns(examples, resolved, partial(_of_claim, number=number, count=len(texts)))
+        claims.append(_Claim(text, claim_question(resolved.text, turns, window=window), lines, size))
     promised = [label] * (return_all or on_error == "keep") + [ended_by] * return_all
     refuse_taken(frame, promised, suffix, on_error)
 

@@ -33,8 +33,8 @@ import pandas as pd
 def sem_agg(
     frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Answer one request from all rows, or from the rows of each group.
 
@@ -58,6 +58,8 @@ def sem_agg(
             once more if it does not match. Each field becomes a column; ``_output`` has the answer as JSON.
         knowledge: let the model add knowledge of the world, each such statement between ``[beyond the rows: …]``; by
             default it answers from the rows only.
+        examples: solved requests to show first: the named columns and a column ``Answer``; rows with the same
+            ``Answer`` belong to one request. With ``response_format``, it has instances of the model, dicts or JSON.
         suffix: the name of the answer's column.
         on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
             ``output_error``, or ``"drop"`` it.
@@ -84,7 +86,8 @@ def sem_agg(
 def sem_agg(
     frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_agg(
@@ -95,21 +98,22 @@ def sem_agg(
 @overload
 def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-    to: None = None, **settings: Unpack[CallSettings]
+    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_output',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_output',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_agg(
     frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Answer one request from all rows, or from the rows of each group.
 
@@ -136,6 +140,8 @@ async def asem_agg(
             once more if it does not match. Each field becomes a column; ``_output`` has the answer as JSON.
         knowledge: let the model add knowledge of the world, each such statement between ``[beyond the rows: …]``; by
             default it answers from the rows only.
+        examples: solved requests to show first: the named columns and a column ``Answer``; rows with the same
+            ``Answer`` belong to one request. With ``response_format``, it has instances of the model, dicts or JSON.
         suffix: the name of the answer's column.
         on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
             ``output_error``, or ``"drop"`` it.
@@ -162,7 +168,8 @@ async def asem_agg(
 async def asem_agg(
     frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_agg(
@@ -174,20 +181,21 @@ async def asem_agg(
 async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    suffix: str = '_output', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_dedup(
     frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Drop the rows whose text is nearly the same as that of an earlier row.
 
@@ -199,6 +207,8 @@ def sem_dedup(
         col_name: the column to compare.
         threshold: texts are similar from this cosine on.
         border: the model decides pairs whose cosine is at most this far from the threshold; with 0 it is not asked.
+        examples: solved pairs to show the model first: columns ``one`` and ``other`` with texts, and a boolean column
+            ``Answer``, whether they are the same.
         rows_per_call: pairs in one prompt, audited as for :func:`sem_filter`.
         suffix: the beginning of the name of the column of errors.
         on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
@@ -224,8 +234,8 @@ def sem_dedup(
 @overload
 def sem_dedup(
     frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 def sem_dedup(
@@ -236,20 +246,21 @@ def sem_dedup(
 @overload
 def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> Batches: ...
 @overload
 def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_dedup(
     frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Drop the rows whose text is nearly the same as that of an earlier row.
 
@@ -264,6 +275,8 @@ async def asem_dedup(
         col_name: the column to compare.
         threshold: texts are similar from this cosine on.
         border: the model decides pairs whose cosine is at most this far from the threshold; with 0 it is not asked.
+        examples: solved pairs to show the model first: columns ``one`` and ``other`` with texts, and a boolean column
+            ``Answer``, whether they are the same.
         rows_per_call: pairs in one prompt, audited as for :func:`sem_filter`.
         suffix: the beginning of the name of the column of errors.
         on_error: as for :func:`sem_filter`; a row fails if its pair with an earlier row has no answer. The column of
@@ -289,8 +302,8 @@ async def asem_dedup(
 @overload
 async def asem_dedup(
     frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 async def asem_dedup(
@@ -301,14 +314,15 @@ async def asem_dedup(
 @overload
 async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 def sem_map(
@@ -331,7 +345,8 @@ def sem_map(
         response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
         choices: the allowed texts, instead of ``dtype``.
         return_explanations: add a column ``explanation_map`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a column ``Answer``.
+        examples: solved rows to show first: the named columns and a column ``Answer``; with ``response_format``, it has
+            instances of the model, dicts or JSON.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words, numbers if they differ by at most a twentieth.
         suffix: the name of the value's column.
@@ -407,7 +422,8 @@ async def asem_map(
         response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
         choices: the allowed texts, instead of ``dtype``.
         return_explanations: add a column ``explanation_map`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a column ``Answer``.
+        examples: solved rows to show first: the named columns and a column ``Answer``; with ``response_format``, it has
+            instances of the model, dicts or JSON.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words, numbers if they differ by at most a twentieth.
         suffix: the name of the value's column.
@@ -576,8 +592,9 @@ async def asem_score(
 def sem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
@@ -592,6 +609,8 @@ def sem_extract(
         extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
             in the row are left out, and the row's outcome says so. Not for a model class.
         return_explanations: add a column ``explanation_extract`` with the model's reasons.
+        examples: solved rows to show first: ``input_cols`` and a column ``Answer`` of dicts (or JSON) with a value or
+            None for each new column.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words.
         suffix: the end of the names of the columns for reasons and errors.
@@ -618,8 +637,8 @@ def sem_extract(
 def sem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_extract(
@@ -631,22 +650,24 @@ def sem_extract(
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
-    **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
@@ -664,6 +685,8 @@ async def asem_extract(
         extract_quotes: add columns ``NAME_quote`` with the words from which the values are taken. Quotes that are not
             in the row are left out, and the row's outcome says so. Not for a model class.
         return_explanations: add a column ``explanation_extract`` with the model's reasons.
+        examples: solved rows to show first: ``input_cols`` and a column ``Answer`` of dicts (or JSON) with a value or
+            None for each new column.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words.
         suffix: the end of the names of the columns for reasons and errors.
@@ -690,8 +713,8 @@ async def asem_extract(
 async def asem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_extract(
@@ -704,15 +727,15 @@ async def asem_extract(
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
@@ -730,8 +753,8 @@ def sem_filter(
     A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
     rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
     asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
-    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``,
-    ``cascade`` and ``limit`` work with one claim only.
+    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``cascade`` and
+    ``limit`` work with one claim only.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -743,7 +766,8 @@ def sem_filter(
             ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
             provider gives log probabilities).
         return_explanations: add a column ``explanation_filter`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+        examples: solved rows to show first: the named columns and a boolean column ``Answer``; with several claims,
+            each ``Answer`` is a list with a boolean for each claim.
         rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
             if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
             also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
@@ -823,8 +847,8 @@ async def asem_filter(
     A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
     rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
     asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
-    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``,
-    ``cascade`` and ``limit`` work with one claim only.
+    ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``cascade`` and
+    ``limit`` work with one claim only.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -836,7 +860,8 @@ async def asem_filter(
             ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
             provider gives log probabilities).
         return_explanations: add a column ``explanation_filter`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+        examples: solved rows to show first: the named columns and a boolean column ``Answer``; with several claims,
+            each ``Answer`` is a list with a boolean for each claim.
         rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
             if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
             also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
@@ -1076,8 +1101,8 @@ async def asem_join(
 @overload
 def sem_topk(
     frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
 
@@ -1095,6 +1120,8 @@ def sem_topk(
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
             cancels out.
+        examples: a solved ranking to show first: the named columns and a column ``Answer`` with the place of each row,
+            1 for the best.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -1112,14 +1139,14 @@ def sem_topk(
     Raises:
         RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
         ColumnNotFound: a named column does not exist.
-        InvalidArgument: K is below 1, or the instruction has no words.
+        InvalidArgument: K is below 1, the instruction has no words, or the examples have no places.
         NotConfigured: no model is set.
     """
 @overload
 def sem_topk(
     frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_topk(
@@ -1130,20 +1157,20 @@ def sem_topk(
 @overload
 def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_topk(
     frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
 
@@ -1164,6 +1191,8 @@ async def asem_topk(
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
             cancels out.
+        examples: a solved ranking to show first: the named columns and a column ``Answer`` with the place of each row,
+            1 for the best.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -1181,14 +1210,14 @@ async def asem_topk(
     Raises:
         RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
         ColumnNotFound: a named column does not exist.
-        InvalidArgument: K is below 1, or the instruction has no words.
+        InvalidArgument: K is below 1, the instruction has no words, or the examples have no places.
         NotConfigured: no model is set.
     """
 @overload
 async def asem_topk(
     frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_topk(
@@ -1199,20 +1228,20 @@ async def asem_topk(
 @overload
 async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_search(
     frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
@@ -1226,6 +1255,7 @@ def sem_search(
         K: how many rows to find, at least 1; None for all, if ``n_rerank`` is given.
         n_rerank: how many of these the model chooses.
         return_scores: add a column ``vec_scores_sim_score`` with cosines.
+        examples: as for :func:`sem_topk`, for the model: ``col_name`` and a column ``Answer`` with places.
         suffix: the end of that column's name.
         on_error: as for :func:`sem_topk`, if the model is asked.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -1247,8 +1277,8 @@ def sem_search(
 @overload
 def sem_search(
     frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 def sem_search(
@@ -1259,20 +1289,21 @@ def sem_search(
 @overload
 def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_search(
     frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
@@ -1289,6 +1320,7 @@ async def asem_search(
         K: how many rows to find, at least 1; None for all, if ``n_rerank`` is given.
         n_rerank: how many of these the model chooses.
         return_scores: add a column ``vec_scores_sim_score`` with cosines.
+        examples: as for :func:`sem_topk`, for the model: ``col_name`` and a column ``Answer`` with places.
         suffix: the end of that column's name.
         on_error: as for :func:`sem_topk`, if the model is asked.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -1310,8 +1342,8 @@ async def asem_search(
 @overload
 async def asem_search(
     frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 async def asem_search(
@@ -1322,14 +1354,15 @@ async def asem_search(
 @overload
 async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 def sem_sim_join(

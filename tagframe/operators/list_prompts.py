@@ -8,12 +8,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tagframe.errors import AnswerRejected, ContextTooLong
-from tagframe.lm import Batch, Completion, Form, Prompt
+import pandas as pd
+
+from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
+from tagframe.lm import Batch, Completion, Form, Message, Prompt
 from tagframe.operators.answer_grammar import without_reasoning
 from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
-from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
+from tagframe.operators.row_question import ANSWER, solved_rows
 from tagframe.operators.step_generators import Step, gather_alike, stops_all
 
 LIST_TASK = (
@@ -71,6 +74,39 @@ def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[in
     return tuple(numbers[:wanted])
 
 
+def _asked(lines: Sequence[str], wanted: int | None) -> str:
+    """The message that asks for the order of rows."""
+    which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
+    form = f"Answer with the numbers of {which} that fits the criterion best first, in one line, as 3 > 1 > 2:"
+    return f"{fence([f'[{at}] {line}' for at, line in enumerate(lines, start=1)], 'rows')}\n{form}"
+
+
+def solved_list(examples: pd.DataFrame | None, resolved: Instruction) -> tuple[Message, ...]:
+    """A list of rows in the order of their places, as turns of a conversation.
+
+    Args:
+        examples: the columns of the criterion, and a column ``Answer`` with the place of each row, 1 for the best; None
+            for no examples.
+        resolved: the criterion.
+
+    Raises:
+        ColumnNotFound: a column is missing.
+        InvalidArgument: the places are not those of two rows or more, from 1 on.
+    """
+    solved = solved_rows(examples, resolved, str)
+    places = [said.removesuffix(".0") for _, said in solved]
+    if not solved:
+        return ()
+    if len(solved) < 2 or sorted(places) != sorted(map(str, range(1, len(solved) + 1))):
+        raise InvalidArgument(
+            f"the examples' column {ANSWER!r} has the place of each of two rows or more, 1 for the best; "
+            f"got {places!r:.200}"
+        )
+    order = [places.index(str(place)) + 1 for place in range(1, len(solved) + 1)]
+    asked = Message("user", _asked([line for line, _ in solved], None))
+    return asked, Message("assistant", " > ".join(map(str, order)))
+
+
 @dataclass(eq=False)
 class Item:
     """Rows with the same shown values, which the model could not tell apart.
@@ -103,6 +139,7 @@ class Lists:
         criterion: the criterion.
         limit: the largest number of prompts.
         debias: whether every prompt is also asked with its rows in reverse order.
+        turns: a solved list, as turns of a conversation.
         aside: items that cannot be ranked, with the error of each.
         stopped: the error after which nothing more is asked.
         asked: the number of prompts so far.
@@ -115,6 +152,7 @@ class Lists:
     criterion: str
     limit: int
     debias: bool
+    turns: tuple[Message, ...] = ()
     aside: dict[int, Exception] = field(default_factory=dict)
     stopped: Exception | None = None
     asked: int = 0
@@ -223,11 +261,9 @@ class Lists:
         """The prompts of lists of one length."""
         length = len(lists[0])
         wanted = None if wanted is None or wanted >= length else wanted
-        which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
-        form = f"Answer with the numbers of {which} that fits the criterion best first, in one line, as 3 > 1 > 2:"
-        system = f"{LIST_TASK}\n\nCriterion: {self.criterion}"
-        rows = [[f"[{at}] {self.items[item].shown}" for at, item in enumerate(listed, start=1)] for listed in lists]
-        prompts = [Prompt.of(f"{fence(lines, 'rows')}\n{form}", system) for lines in rows]
+        opening = (Message("system", f"{LIST_TASK}\n\nCriterion: {self.criterion}"), *self.turns)
+        asked = [_asked([self.items[item].shown for item in listed], wanted) for listed in lists]
+        prompts = [Prompt((*opening, Message("user", text))) for text in asked]
         tokens, told = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
         return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=told)
 

@@ -16,7 +16,7 @@ from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
-from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, example_turns, joined_notes
+from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, answer_text, example_turns, joined_notes
 from tagframe.operators.step_generators import Step
 from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
 
@@ -56,7 +56,8 @@ def sem_map(
         response_format: a pydantic model instead of ``dtype``; its fields become columns of the same names.
         choices: the allowed texts, instead of ``dtype``.
         return_explanations: add a column ``explanation_map`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a column ``Answer``.
+        examples: solved rows to show first: the named columns and a column ``Answer``; with ``response_format``, it has
+            instances of the model, dicts or JSON.
         rows_per_call: rows in one prompt, audited as for :func:`sem_filter`; texts count as the same if they share half
             of their words, numbers if they differ by at most a twentieth.
         suffix: the name of the value's column.
@@ -183,7 +184,7 @@ def mapped(
 
     def solved(answer: Any) -> str:
         """An example's answer as the model should write it; it must be of the requested kind."""
-        text = answer.model_dump_json() if hasattr(answer, "model_dump_json") else str(answer)
+        text = answer_text(answer)
         read(text)
         return f"Answer: {text}" if return_explanations else text
 

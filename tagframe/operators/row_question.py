@@ -8,6 +8,7 @@ with one or several rows in a prompt.
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -25,11 +26,13 @@ from tagframe.operators.answer_grammar import (
     Unsure,
     parse_labelled_word_or_unsure,
     parse_text,
+    parse_word,
     parse_word_or_unsure,
 )
 from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, encode_rows, fence, room, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind
+from tagframe.operators.prompt_names import label_text
 from tagframe.operators.step_generators import Step, gather
 from tagframe.operators.values import split_answer
 
@@ -232,6 +235,17 @@ def joined_notes(*notes: str | None) -> str | None:
 def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: Callable[[Any], str]) -> list[Message]:
     """Solved rows as turns of a conversation, so that they cannot be mistaken for the row in question.
 
+    The arguments and errors are those of :func:`solved_rows`.
+    """
+    solved = solved_rows(examples, resolved, answer)
+    return [turn for line, said in solved for turn in (Message("user", fence(line)), Message("assistant", said))]
+
+
+def solved_rows(
+    examples: pd.DataFrame | None, resolved: Instruction, answer: Callable[[Any], str]
+) -> list[tuple[str, str]]:
+    """The rows of a user's examples as they are shown to the model, each with the message that answers it.
+
     Args:
         examples: the columns of the instruction, and a column ``Answer``; None for no examples.
         resolved: the instruction.
@@ -239,24 +253,51 @@ def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: 
 
     Raises:
         ColumnNotFound: a column is missing.
-        InvalidArgument: an example has no answer, or one that the model must not give.
+        InvalidArgument: the examples are no frame; or one has no answer, or one that the model must not give.
     """
     if examples is None:
         return []
-    labels = [str(label) for label in examples.columns]
-    *positions, answered = (example_column(labels, str(name)) for name in (*resolved.columns, ANSWER))
+    labels = example_labels(examples)
+    *positions, answered = (example_column(labels, label_text(name)) for name in (*resolved.columns, ANSWER))
     answers = examples.iloc[:, answered]
     if answers.isna().any():
         raise InvalidArgument(f"the examples' column {ANSWER!r} has nulls; each example needs an answer")
     rows = encode_rows(examples, positions, resolved.names)
-    turns = []
+    solved = []
     for row, given in zip(rows, answers.tolist(), strict=True):
         try:
-            said = answer(given)
+            solved.append((row or "{}", answer(given)))
         except AnswerRejected as rejection:
             raise InvalidArgument(f"an example's {ANSWER!r} is not a valid answer: {rejection}") from rejection
-        turns += [Message("user", fence(row or "{}")), Message("assistant", said)]
-    return turns
+    return solved
+
+
+def answer_text(answer: Any) -> str:
+    """A cell of ``Answer`` as a model writes it; several values are a dict or a pydantic model."""
+    if isinstance(answer, dict):
+        return json.dumps(answer, ensure_ascii=False, default=str)
+    return str(answer.model_dump_json() if hasattr(answer, "model_dump_json") else answer)
+
+
+def no_use_for_examples(examples: pd.DataFrame | None, because: str) -> None:
+    """Refuse examples that no model would be shown.
+
+    Raises:
+        InvalidArgument: there are examples.
+    """
+    if examples is not None:
+        raise InvalidArgument(f"examples= is for a model, and none is asked: {because}; leave examples= out")
+
+
+def example_labels(examples: Any) -> list[str]:
+    """The names of the columns of examples.
+
+    Raises:
+        InvalidArgument: the examples are no frame.
+    """
+    if not isinstance(examples, pd.DataFrame):
+        raise InvalidArgument(f"examples must be a frame with a column {ANSWER!r}; got {examples!r:.200}")
+    return [label_text(label) for label in examples.columns]
 
 
 def example_column(labels: Sequence[str], *names: str) -> int:
@@ -319,6 +360,15 @@ def claim_question(
         read_explained=parse_explained_truth,
         shape=TRUTH_FORM,
     )
+
+
+def truth_said(answer: Any) -> str:
+    """An example's answer to a claim, as a model writes it.
+
+    Raises:
+        AnswerRejected: it is neither true nor false.
+    """
+    return str(parse_word(str(answer), TRUTH, "True or False"))
 
 
 def outcome_of(reply: Reply[bool], note: str | None) -> Outcome:

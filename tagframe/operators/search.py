@@ -14,6 +14,7 @@ from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
 from tagframe.operators.prompt_names import label_text, refuse_unprompted
+from tagframe.operators.row_question import no_use_for_examples
 from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import embedder
 from tagframe.operators.topk import sem_topk, whole_number
@@ -31,6 +32,7 @@ def sem_search(
     n_rerank: int | None = None,
     *,
     return_scores: bool = False,
+    examples: pd.DataFrame | None = None,
     suffix: str = "_sim_score",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -47,6 +49,7 @@ def sem_search(
         K: how many rows to find, at least 1; None for all, if ``n_rerank`` is given.
         n_rerank: how many of these the model chooses.
         return_scores: add a column ``vec_scores_sim_score`` with cosines.
+        examples: as for :func:`sem_topk`, for the model: ``col_name`` and a column ``Answer`` with places.
         suffix: the end of that column's name.
         on_error: as for :func:`sem_topk`, if the model is asked.
 
@@ -73,9 +76,10 @@ def sem_search(
         if return_scores:
             found[free_name(found, scores_name)] = scores[0]
     if best is None:
+        no_use_for_examples(examples, "n_rerank= is not given")
         return found
     request = f"Which {{{_doubled(label_text(col_name))}}} answers this best: {_doubled(query.strip())}"
-    return (yield from sem_topk.steps(found, request, best, on_error=on_error, window=window))
+    return (yield from sem_topk.steps(found, request, best, examples=examples, on_error=on_error, window=window))
 
 
 @declare(guess=lambda prompt: "", over="pairs", embeds=True, asks=lambda given: False)

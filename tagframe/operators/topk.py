@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Bound, Prompt
+from tagframe.lm import Bound, Message, Prompt
 from tagframe.operators import ranked_lists
 from tagframe.operators.cells import encode_rows, room, shortened
 from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.list_prompts import LIST_TASK, Item, Lists
+from tagframe.operators.list_prompts import LIST_TASK, Item, Lists, solved_list
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
 from tagframe.operators.row_question import joined_notes
@@ -57,6 +57,7 @@ def sem_topk(
     *,
     group_by: Hashable | Sequence[Hashable] | None = None,
     debias: bool = False,
+    examples: pd.DataFrame | None = None,
     suffix: str = "_topk",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -77,6 +78,8 @@ def sem_topk(
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows in reverse order, so that a preference for the first place
             cancels out.
+        examples: a solved ranking to show first: the named columns and a column ``Answer`` with the place of each row,
+            1 for the best.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: how to treat rows that cannot be compared, which are set aside: ``"raise"`` once the ranking is done,
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
@@ -87,7 +90,7 @@ def sem_topk(
     Raises:
         RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
         ColumnNotFound: a named column does not exist.
-        InvalidArgument: K is below 1, or the instruction has no words.
+        InvalidArgument: K is below 1, the instruction has no words, or the examples have no places.
         NotConfigured: no model is set.
     """
     k = whole_number(K, "K must be the number of rows to keep")
@@ -95,7 +98,8 @@ def sem_topk(
     refuse_taken(frame, [], suffix, on_error)
     lines = encode_rows(frame, resolved.positions, resolved.names)
     groups = group_rows(frame, group_keys(group_by))
-    rankings = [_Ranking(lines, rows, resolved.text, k, debias, window) for rows in groups]
+    turns = solved_list(examples, resolved)
+    rankings = [_Ranking(lines, rows, resolved.text, k, debias, turns, window) for rows in groups]
     yield from together([ranking.steps() for ranking in rankings])
 
     kept = [row for ranking in rankings for row in ranking.best()]
@@ -158,6 +162,7 @@ class _Ranking:
         criterion: str,
         k: int,
         debias: bool,
+        turns: tuple[Message, ...],
         window: int | None,
     ) -> None:
         self.nulls = [row for row in rows if lines[row] is None]
@@ -167,7 +172,7 @@ class _Ranking:
         for row in rows:
             if (line := lines[row]) is not None:
                 alike.setdefault(line, []).append(row)
-        data = room(window, LIST_TASK, criterion)
+        data = room(window, LIST_TASK, criterion, *(str(turn.content) for turn in turns))
         data = LIST_BYTES if data is None else min(LIST_BYTES, data)
         size = min(LIST_ROW, max((len(line.encode()) for line in alike), default=1))
         self._longest = max(2, min(LIST_ROWS, data // (size + NUMBER)))
@@ -177,7 +182,7 @@ class _Ranking:
         # Rows without a readable answer are tried once more, one by one.
         self._bound = Bound(limit + ways * n if n > 1 else 0, None)
         items = [Item(line, found, shortened(line, most)) for line, found in alike.items()]
-        self.lists = Lists(items, criterion, limit, debias)
+        self.lists = Lists(items, criterion, limit, debias, turns)
 
     def steps(self) -> Step[None]:
         """Rank the items."""

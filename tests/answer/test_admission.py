@@ -52,7 +52,7 @@ def test_its_schema_is_shown_on_repair(live, corpus):
     again = live.requests[1].prompt
     assert "no such column: why" in again
     assert "\nTABLE refund  -- 2 rows\n" in again
-    assert "  reason TEXT  -- all: 'late', 'burnt'" in again
+    assert "  reason TEXT 'late', 'burnt'" in again
     assert answer.values == ["late", "burnt"]
 
 

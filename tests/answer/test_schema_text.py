@@ -19,7 +19,7 @@ from tagframe.retrieval import retrieve_tables
 CLUBS = pd.DataFrame(
     {
         "club no": ["0041", "0042", "0043", "0044"],
-        "town": ["Évora", "Sines", "Tomar", "\x00"],
+        "town": ["Évora", "Sines", "\x00", "\x00"],
         "site": [f"https://club.example/{number}" for number in range(4)],
         "secret": ["xyzzy"] * 4,
     }
@@ -43,9 +43,9 @@ def told(corpus: tf.Corpus, **chances: float) -> str:
 def test_values_are_listed_where_they_are_few_and_numbers_by_their_range(clubs):
     shown = told(clubs)
     assert "DATABASE sport\nTABLE club  -- 4 rows" in shown
-    assert "\"club no\" TEXT  -- all: '0041', '0042', '0043', '0044'; numbers stored as text" in shown
-    assert shown.endswith("  age INTEGER  -- 20 to 59")
-    assert "  club_no INTEGER  -- 41 to 44\n" in shown
+    assert "\"club no\" TEXT '0041', '0042', '0043', '0044'\n" in shown
+    assert shown.endswith("  age INTEGER 20 to 59")
+    assert "  club_no INTEGER 41 to 44\n" in shown
 
 
 def test_a_hidden_column_and_raw_control_characters_are_not_shown(clubs):
@@ -60,7 +60,7 @@ def test_of_an_unlikely_table_names_alone_are_shown_and_databases_go_by_chance(c
     shown = told(clubs, club=0.01, member=0.9, part=0.0)
     assert shown.index("DATABASE sport (90%)") < shown.index("DATABASE shop (under 1%)")
     assert 'TABLE club  -- 4 rows, 1%\n  "club no", town, site\n' in shown
-    assert "TABLE member  -- 40 rows, 90%\n  member INTEGER  -- 1 to 40" in shown
+    assert "TABLE member  -- 40 rows, 90%\n  member INTEGER 1 to 40" in shown
 
 
 def test_a_key_between_text_and_number_is_shown_with_its_cast(clubs):
@@ -141,24 +141,34 @@ def test_roles_that_the_question_names_have_aliases():
 @pytest.mark.parametrize(
     ("name", "cells", "shown"),
     [
-        ("mail_id", [f"x{number}" for number in range(40)], "such as 'x0'"),
+        ("mail_id", [f"x{number}" for number in range(40)], "'x0', …"),
         ("customerID", list(range(5, 45)), ""),
-        ("made_at", [f"2020-01-{day:02} 10:00:00" for day in range(1, 21)] * 2, "such as '2020-01-01 10:00:00'; "),
+        ("made_at", [f"2020-01-{day:02} 10:00:00" for day in range(1, 21)] * 2, "'2020-01-01 10:00:00', …; "),
         ("day", [f"2020-01-{day:02}" for day in range(1, 21)] * 2, "'2020-01-01' to '2020-01-20'"),
-        ("zip", [f"0{number}" for number in range(1000, 1040)], "such as '01000'; numbers stored as text"),
-        ("third", [*(f"Name {chr(97 + n)}" for n in range(3)), *[None] * 37], "such as 'Name a'; 92% NULL"),
-        ("review", [f"a long and sad tale of number {number}" for number in range(40)], "such as 'a long and sad tale"),
-        ("county", [f"County of {chr(97 + n % 26)}{n // 26 * 'x'}" for n in range(40)], "such as 'County of a', 'Co"),
-        ("kind", ["rye", "oat"] * 20, "all: 'rye', 'oat'"),
+        ("zip", [f"0{number}" for number in range(1000, 1040)], "'01000', …"),
+        ("third", [*(f"Name {chr(97 + n)}" for n in range(3)), *[None] * 37], "'Name a', …; 92% NULL"),
+        ("review", [f"a long and sad tale of number {number}" for number in range(40)], "'a long and sad tale"),
+        (
+            "county",
+            [f"County of {chr(97 + n % 26)}{n // 26 * 'x'}" for n in range(40)],
+            "'County of a', 'Co",
+        ),
+        ("kind", ["rye", "oat"] * 20, "'rye', 'oat'"),
+        ("floor", ["Attic", "2", "1", "3", "4"] * 8, "'1' to '4', 'Attic'"),
+        ("gap", ["Attic", "2", "1", "3", "9"] * 8, "'Attic', '2', '1', '3', '9'"),
+        ("start", ["no time", *(f"{hour}:30" + ":00" for hour in range(10, 19))] * 4, "'no time', …"),
+        ("share", [0.0012345, *[1234.5678 + n for n in range(39)]], "0.001234 to 1273"),
+        ("price", [f"{number}.5" for number in range(3, 43)], "'3.5', …; numbers stored as text"),
+        ("few", [*"ab" * 19, None, None], "'a', 'b'; some NULL"),
     ],
 )
 def test_values_are_listed_where_they_are_kinds_and_not_of_ids_times_and_prose(name, cells, shown):
     corpus = tf.open_corpus({"shop.t": pd.DataFrame({"amount": [1.5, 2.5] * 20, name: cells})})
     line = describe_tables(corpus, {"t": "shop.t"}).splitlines()[-1]
-    said = line.partition("  -- ")[2]
-    assert said.startswith(shown)
+    said = line.split(maxsplit=2)[2:]
+    assert "".join(said).startswith(shown)
     assert shown or not said
-    assert said.count("'") <= 2 or name in ("county", "kind", "day")
+    assert "".join(said).count("'") <= 2 or name in ("county", "kind", "day", "floor", "gap", "few")
 
 
 def test_joins_say_how_many_have_no_partner():
@@ -214,6 +224,21 @@ def test_hints_name_every_column_that_holds_a_value_and_none_for_numbers_letters
     tables = names_of(corpus)
     said = matched_cells(question, Query("", tables), Reader(corpus, tables))
     assert said == [f"pilots.{hint}" for hint in hints]
+
+
+def test_of_tables_that_all_fit_unlikely_ones_are_brief_unless_the_question_fits_none():
+    syn = Synthesizer(tf.open_corpus("examples/data"))
+
+    def asked(question: str) -> str:
+        return str(syn.prompt(question, syn.shown(question)).messages[-1].content)
+
+    clear, vague = asked("Which director was born first?"), asked("Who?")
+    assert "  born INTEGER 1" in clear
+    assert "%\n  bread_id, bread" in clear
+    assert clear.count("\nTABLE ") == vague.count("\nTABLE ") == 10
+    assert "  bread TEXT 'Country loaf'" in vague
+    assert "%" not in vague
+    assert len(clear) < len(vague) * 0.8
 
 
 def test_lm_functions_are_told_of_in_brief_where_no_column_has_prose(clubs):

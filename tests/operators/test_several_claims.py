@@ -117,7 +117,6 @@ def test_what_is_for_one_claim_is_refused(frame: pd.DataFrame):
         "limit": 3,
         "cascade": tf.Cascade(np.arange(400)),
         "return_explanations": True,
-        "examples": frame.head(1).assign(Answer=True),
     }.items():
         with pytest.raises(InvalidArgument, match=f"{name}= is for one claim"):
             sem_filter(frame, CLAIMS, lm=lm, **{name: given})

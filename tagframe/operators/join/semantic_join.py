@@ -36,8 +36,7 @@ from tagframe.operators.outcome import (
     warn_of_cuts,
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
-from tagframe.operators.prompt_names import label_text
-from tagframe.operators.row_question import ANSWER, example_column
+from tagframe.operators.row_question import ANSWER, example_column, example_labels
 from tagframe.operators.step_generators import Step
 
 
@@ -155,7 +154,7 @@ def _solved_pairs(examples: pd.DataFrame | None, left: Side, right: Side) -> tup
     """Examples: columns by the names of the claim, with or without their side, and whether it is true of them."""
     if examples is None:
         return ()
-    labels = [label_text(label) for label in examples.columns]
+    labels = example_labels(examples)
     answers = examples.iloc[:, example_column(labels, ANSWER)].astype(object)
     lines = []
     for side in (left, right):
