@@ -92,8 +92,9 @@ def sem_agg(
 @overload
 def sem_agg(
     frame: GuestT, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | Guest | None = None,
+    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> GuestT: ...
 @overload
 def sem_agg(
@@ -174,8 +175,9 @@ async def asem_agg(
 @overload
 async def asem_agg(
     frame: GuestT, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | Guest | None = None,
+    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> GuestT: ...
 @overload
 async def asem_agg(
@@ -240,8 +242,8 @@ def sem_dedup(
 @overload
 def sem_dedup(
     frame: GuestT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> GuestT: ...
 @overload
 def sem_dedup(
@@ -308,8 +310,8 @@ async def asem_dedup(
 @overload
 async def asem_dedup(
     frame: GuestT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> GuestT: ...
 @overload
 async def asem_dedup(
@@ -643,9 +645,9 @@ def sem_extract(
 @overload
 def sem_extract(
     frame: GuestT, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> GuestT: ...
 @overload
 def sem_extract(
@@ -719,9 +721,9 @@ async def asem_extract(
 @overload
 async def asem_extract(
     frame: GuestT, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> GuestT: ...
 @overload
 async def asem_extract(
@@ -1151,8 +1153,8 @@ def sem_topk(
 @overload
 def sem_topk(
     frame: GuestT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_topk',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> GuestT: ...
 @overload
 def sem_topk(
@@ -1222,8 +1224,8 @@ async def asem_topk(
 @overload
 async def asem_topk(
     frame: GuestT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, suffix: str = '_topk', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_topk',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> GuestT: ...
 @overload
 async def asem_topk(
@@ -1283,8 +1285,8 @@ def sem_search(
 @overload
 def sem_search(
     frame: GuestT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> GuestT: ...
 @overload
 def sem_search(
@@ -1348,8 +1350,8 @@ async def asem_search(
 @overload
 async def asem_search(
     frame: GuestT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[SearchSettings]
+    return_scores: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_sim_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> GuestT: ...
 @overload
 async def asem_search(
