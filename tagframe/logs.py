@@ -50,6 +50,9 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
     note(room, logging.INFO, f"{what} started", **fields)
     try:
         yield told
+    except GeneratorExit:  # closed early by its reader
+        note(room, logging.INFO, f"{what} closed", **{**fields, "seconds": time.monotonic() - began, **told})
+        raise
     except BaseException as error:
         seconds = time.monotonic() - began
         note(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +106,7 @@ def _kept(frames: Iterable[pd.DataFrame], asked: Asked, columns: list[str]) -> I
         yield frame.loc[mask, columns]
 
 
-def regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
+def regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Generator[pd.DataFrame, None, None]:
     """The same rows, in frames of this many, whose index continues from one to the next."""
     done = 0
     for frame in _of_rows(frames, rows):
@@ -117,10 +117,12 @@ def regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFram
 
 def _of_rows(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
     waiting: list[pd.DataFrame] = []
-    count = 0
+    count, given, none = 0, False, None
     for frame in frames:
-        if frame.empty:
+        if not len(frame):
+            none = frame
             continue
+        given = True
         waiting.append(frame)
         count += len(frame)
         if count < rows:
@@ -132,6 +134,8 @@ def _of_rows(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame
         waiting, count = ([whole.iloc[full:].copy()], count - full) if full < count else ([], 0)
     if count:
         yield _joined(waiting)
+    elif not given and none is not None:
+        yield none
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
