@@ -299,8 +299,8 @@ def merge_batches(
 ) -> MergeBatches:
     """Join the tables of a plan, and give the rows in frames of this many.
 
-    A PostgreSQL server steps through them with a cursor, and DuckDB reads a lake as its rows are asked for; they come in
-    the engine's order. Other sources give the whole result, which is then in memory.
+    A PostgreSQL server steps through them with a cursor, and DuckDB makes those of a lake as they are asked for, in an
+    order of its own. Other sources give the whole result, which is then in memory.
 
     Args:
         plan, corpus, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are compared in the
