@@ -6,6 +6,7 @@ import contextvars
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -170,11 +171,16 @@ class _Merge:
     def shown(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The wanted columns, with what is known of them."""
         frame = frame if self.wanted.keys() == {*frame.columns} else frame[[*self.wanted]]
-        if unprompted := unprompted_names(self.asked.plan, self.names):
+        unprompted, described = self._known
+        if unprompted:
             results.remember(frame, unprompted=unprompted & {*frame.columns})
-        if described := described_names(self.asked.corpus, self.names):
+        if described:
             results.remember(frame, descriptions=described)
         return frame
+
+    @cached_property
+    def _known(self) -> tuple[frozenset[str], dict[str, str]]:
+        return unprompted_names(self.asked.plan, self.names), described_names(self.asked.corpus, self.names)
 
 
 def _prepared(
