@@ -61,6 +61,9 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
         with traces.span(what, told):
             told.update(fields)
             yield told
+    except GeneratorExit:  # closed early by its reader
+        note(room, logging.INFO, f"{what} closed", **{**fields, "seconds": time.monotonic() - began, **told})
+        raise
     except BaseException as error:
         seconds = time.monotonic() - began
         note(

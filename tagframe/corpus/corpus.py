@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
@@ -17,6 +17,7 @@ from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import FactStore, Origin, save
+from tagframe.corpus.changes import changes
 from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
@@ -113,6 +114,8 @@ class Corpus(Shown):
         self._facts.reads(reader_of(self._origins))
         self._whole: Future[Corpus] | None = None
         self._under: Corpus | None = None
+        self._again: Callable[[], Corpus] | None = None
+        self._changes: tuple[str, ...] = ()
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
         self._statements: tuple[Told, tuple[Statement, ...]] | None = None
@@ -284,6 +287,27 @@ class Corpus(Shown):
         """
         return self if self._whole is None else self._whole.result(timeout)
 
+    def refresh(self) -> Corpus:
+        """The corpus as its source is now: opened again with the same arguments; this one stays as it is.
+
+        Only tables that have changed are profiled; keys, profiles and vectors of the others are kept. Threads may call
+        it at the same time. :attr:`changes` of the result says what is different.
+
+        Raises:
+            InvalidArgument: this corpus is a part of another one, or comes from a pickle: there is nothing to open.
+            SourceNotFound, UnreadableTable, ServerGone, …: as :func:`tagframe.open_corpus`.
+        """
+        if self._again is None:
+            raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
+        now = self._again()
+        now._changes = changes(self._by_id, now._by_id)
+        return now
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What :meth:`refresh` found different, a sentence for each table: ``"bank.loan: new column rate"``."""
+        return self._changes
+
     if TYPE_CHECKING:
         annotate = annotate
         check_keys = check_keys
@@ -299,7 +323,7 @@ class Corpus(Shown):
     def __getstate__(self) -> dict[str, Any]:
         # Another process does not wait for the profiles; and it gets no hidden cells.
         known = self._knowledge.known
-        state = {**self.__dict__, "_whole": None, "_names": None, "_told": None, "_statements": None}
+        state = {**self.__dict__, "_whole": None, "_again": None, "_names": None, "_told": None, "_statements": None}
         found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
         return {**state, "_found": found, "_origins": origins, "version": this.__version__}
 
@@ -665,6 +689,12 @@ def under(corpus: Corpus) -> Corpus | None:
 def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     """The first corpus, marked as the second one with one table added or replaced."""
     corpus._under = under
+    return corpus
+
+
+def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
+    """The given corpus, which ``again`` opens anew."""
+    corpus._again = again
     return corpus
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_named, cache_of
-from tagframe.corpus.corpus import Corpus, laid_over, with_whole
+from tagframe.corpus.corpus import Corpus, laid_over, opened_by, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.first_look import first_look_at, in_background
 from tagframe.corpus.indexing import Indexed, index_files
@@ -47,6 +48,20 @@ from tagframe.logs import runs
 FRAMES_DATABASE = "frames"
 
 
+P = ParamSpec("P")
+
+
+def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
+    """The function whose corpora know how they are opened again."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Corpus:
+        return opened_by(function(*args, **kwargs), functools.partial(call, *args, **kwargs))
+
+    return call
+
+
+@_refreshable
 @welcomed
 @runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,14 @@ from tagframe.engines.files import (
 from tagframe.engines.folder_bounds import found_by
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 BATCH_ROWS = 20_000
 """Rows of a batch; a prompt for each of them takes some kilobytes while an operator runs."""
 
+_BUFFER = 2**18
+"""Bytes of a column that are read at once."""
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
 Asked = Mapping[str, CellTest | Callable[[pd.Series], Any]]
@@ -85,12 +90,11 @@ def read_batches(
 
 def _batches(read: _ParquetRows | _CSVRows, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
     needed = list(dict.fromkeys([*columns, *asked]))
-    done = 0
-    for frame in _regrouped(_kept(read.frames(needed, asked, rows), asked, columns), rows):
-        frame.index = pd.RangeIndex(done, done + len(frame))
-        done += len(frame)
+    empty = True
+    for frame in regrouped(_kept(read.frames(needed, asked, rows), asked, columns), rows):
+        empty = False
         yield frame
-    if not done:
+    if empty:
         yield read.empty(columns)
 
 
@@ -102,13 +106,23 @@ def _kept(frames: Iterable[pd.DataFrame], asked: Asked, columns: list[str]) -> I
         yield frame.loc[mask, columns]
 
 
-def _regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    """The same rows, in frames of this many."""
+def regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Generator[pd.DataFrame, None, None]:
+    """The same rows, in frames of this many, whose index continues from one to the next."""
+    done = 0
+    for frame in _of_rows(frames, rows):
+        frame.index = pd.RangeIndex(done, done + len(frame))
+        done += len(frame)
+        yield frame
+
+
+def _of_rows(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
     waiting: list[pd.DataFrame] = []
-    count = 0
+    count, given, none = 0, False, None
     for frame in frames:
-        if frame.empty:
+        if not len(frame):
+            none = frame
             continue
+        given = True
         waiting.append(frame)
         count += len(frame)
         if count < rows:
@@ -120,6 +134,8 @@ def _regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFra
         waiting, count = ([whole.iloc[full:].copy()], count - full) if full < count else ([], 0)
     if count:
         yield _joined(waiting)
+    elif not given and none is not None:
+        yield none
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -196,20 +212,24 @@ class _ParquetRows:
 
     def frames(self, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
         """These columns, without most of the rows that do not fit."""
+        import pyarrow as pa
         import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
 
+        test = self._filter(asked)
+        schema = pa.schema([self._dataset.schema.field(name) for name in columns])
         with parquet_errors(self._base, self._files):
-            scanner = self._dataset.scanner(
-                columns=columns,
-                filter=self._filter(asked),
-                batch_size=rows,
-                # Read-ahead is in memory, too: one row group each.
-                batch_readahead=1,
-                fragment_readahead=1,
-                fragment_scan_options=ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False),
-            )
-            for batch in scanner.to_batches():
-                yield from_arrow(batch)
+            for part in self._dataset.get_fragments(test):
+                folders = ds.get_partition_keys(part.partition_expression)
+                chosen = part if test is None else part.subset(test, schema=self._dataset.schema)
+                groups = [group.id for group in chosen.row_groups]
+                # The dataset's own scanner reads ahead of a slow consumer, without a bound.
+                with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+                    for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
+                        found = pa.table(
+                            [_typed(batch, field, folders.get(field.name)) for field in schema], schema=schema
+                        )
+                        yield from_arrow(found if test is None else found.filter(test))
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
         import pyarrow as pa
@@ -241,6 +261,15 @@ class _ParquetRows:
                     continue  # a value that the column cannot hold: tested on the rows
             found = part if found is None else found & part
         return found
+
+
+def _typed(batch: pa.RecordBatch, field: pa.Field, of_folder: Any) -> pa.Array:
+    """A column of a file as the table has it; a file may lack it, and its folder may tell it."""
+    import pyarrow as pa
+
+    if field.name in batch.schema.names:
+        return batch.column(field.name).cast(field.type)
+    return pa.repeat(pa.scalar(of_folder, field.type), len(batch))
 
 
 class _CSVRows:

@@ -8,7 +8,7 @@ take another way. Tables have the names that the engine gives them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -207,6 +207,10 @@ class Pushdown(ABC):
     @abstractmethod
     def rows(self, statement: Statement) -> pd.DataFrame:
         """What a statement of ours gives."""
+
+    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
+        """The same in frames of about so many rows; a source that cannot stream gives them in one."""
+        yield self.rows(statement)
 
     @abstractmethod
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:

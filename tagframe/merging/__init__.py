@@ -4,10 +4,12 @@ from tagframe.joins import plan_tables
 from tagframe.merging.advice import Reaction
 from tagframe.merging.frames import infer_keys, join_plan, merge
 from tagframe.merging.report import MergeReport, StepReport
-from tagframe.merging.run import Validate, Where, run_plan
+from tagframe.merging.run import MergeArguments, MergeBatches, Validate, Where, merge_batches, run_plan
 from tagframe.merging.stacking import stack
 
 __all__ = [
+    "MergeArguments",
+    "MergeBatches",
     "MergeReport",
     "Reaction",
     "StepReport",
@@ -16,6 +18,7 @@ __all__ = [
     "infer_keys",
     "join_plan",
     "merge",
+    "merge_batches",
     "plan_tables",
     "run_plan",
     "stack",

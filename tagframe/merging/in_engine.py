@@ -8,7 +8,7 @@ tests can be written in SQL. The engine also makes the counts of the report, whe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -54,13 +54,35 @@ def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeRe
         merge.check()
         frame, sql = merge.run()
         merge.say_loss(len(frame))
-        kind = merge.pushdown.kind
+    return frame, _report(asked, engine, merge.pushdown.kind, len(frame), sql)
 
+
+def stream_in_engine(asked: Asked, engine: Engine, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
+    """The merged rows as the engine makes them, in frames of about so many; returns the report.
+
+    Raises:
+        LeftToMemory, FanOut, …: as :func:`merge_in_engine`, before the first frame.
+    """
+    done = 0
+    with _opened(asked, engine) as merge:
+        merge.check()
+        statement = merge.statement()
+        with logs.statement("merging", statement.query, merge.pushdown.dialect):
+            for frame in merge.pushdown.batches(statement, rows):
+                done += len(frame)
+                yield merge.typed(frame)
+        if not done:  # the columns of no rows
+            yield merge.typed(merge.pushdown.rows(statement))
+        merge.say_loss(done)
+    return _report(asked, engine, merge.pushdown.kind, done, statement.query)
+
+
+def _report(asked: Asked, engine: Engine, kind: str, rows: int, sql: str) -> MergeReport:
     def count() -> RowCounts:
         with _opened(asked, engine) as again:
             return again.counts()
 
-    return frame, MergeReport(asked.plan, len(frame), count, kind, sql=sql)
+    return MergeReport(asked.plan, rows, count, kind, sql=sql)
 
 
 @contextmanager
@@ -342,22 +364,31 @@ class _EngineMerge:
                     break
                 found = None
         frame, sql = self._rows() if found is None else found
-        for name, (table, column) in asked.wanted.items():
+        self._ordered = ()
+        return self.typed(frame), sql
+
+    def typed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows with the dtypes of pandas, and a fresh index."""
+        for name, (table, column) in self.asked.wanted.items():
             # As in pandas, if rows of a table are missing.
             if self.pushdown.cell_kind(self.name(table), column) == "boolean" and frame[name].dtype == object:
                 frame[name] = frame[name].astype("boolean")
         frame.index = pd.RangeIndex(len(frame))
-        self._ordered = ()
-        return frame, sql
+        return frame
 
     def _rows(self, first: int | None = None) -> tuple[pd.DataFrame, str]:
+        statement = self.statement(first)
+        with logs.statement("merging", statement.query, self.pushdown.dialect):
+            return self.pushdown.rows(statement), statement.query
+
+    def statement(self, first: int | None = None) -> Statement:
+        """What gives the rows; ``first`` is how many rows of the start table are read, None for all."""
         values, sql = kept(self._known_as(first), lambda: self._statement(first))
         asked = self.asked
         columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
         is_sought = bool(asked.where) and not asked.are_small
-        with logs.statement("merging", sql, self.pushdown.dialect):
-            return self.pushdown.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
+        return Statement(sql, columns, what, values, asked.limit, is_sought)
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
         """The table and column of the engine that give a column its type."""

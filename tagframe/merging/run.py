@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+import contextvars
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -14,6 +17,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
+from tagframe.engines.file_batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
@@ -21,12 +25,12 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.joins.withholding import told_by
 from tagframe.keys.matching import is_copy
-from tagframe.logs import runs
+from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
 from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
-from tagframe.merging.in_engine import merge_in_engine
+from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.table_rows import PlanRows
@@ -130,6 +134,71 @@ def run_plan(
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
+    merge = _prepared(
+        plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by, aggregate, distinct, validate,
+        for_models,
+    )  # fmt: skip
+    asked, plan = merge.asked, merge.asked.plan
+    frame, report = _merged(asked, by)
+    report = replace(report, differing=merge.differing(frame), limit=asked.limit)
+    frame = merge.shown(frame)
+    asked = replace(asked, wanted=merge.wanted)
+    if how != "inner" and on_loss != "allow":
+        advice.say_unmatched(_unmatched(asked, frame, report))
+    elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
+        # Losing rows is allowed; a wrong guess of the key is something else.
+        counted = zip(plan.steps, report.steps, strict=True)
+        guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
+        advice.say_unmatched([step for step, one in guessed if one.rows_in and one.unmatched_right and not one.matched])
+    return frame, report
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """A checked call: what is asked of the tables, and what is made of the joined rows."""
+
+    asked: Asked
+    wanted: Mapping[str, Column]
+    shared: Sequence[agreement.Shared]
+    names: Mapping[Column, str]
+
+    def differing(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """In what matched rows differ; a warning follows."""
+        found = agreement.disagreements(frame, self.shared, self.names)
+        agreement.say(self.asked.plan, found)
+        return tuple(sentence for _, sentence in found)
+
+    def shown(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The wanted columns, with what is known of them."""
+        frame = frame if self.wanted.keys() == {*frame.columns} else frame[[*self.wanted]]
+        unprompted, described = self._known
+        if unprompted:
+            results.remember(frame, unprompted=unprompted & {*frame.columns})
+        if described:
+            results.remember(frame, descriptions=described)
+        return frame
+
+    @cached_property
+    def _known(self) -> tuple[frozenset[str], dict[str, str]]:
+        return unprompted_names(self.asked.plan, self.names), described_names(self.asked.corpus, self.names)
+
+
+def _prepared(
+    plan: JoinPlan,
+    corpus: Corpus,
+    how: How = "inner",
+    on_fanout: Reaction = "raise",
+    on_loss: Reaction = "warn",
+    on_ambiguous: Reaction = "warn",
+    columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    limit: int | None = None,
+    by: By | None = None,
+    aggregate: Aggregate | None = None,
+    distinct: bool = False,
+    validate: Validate | None = None,
+    for_models: bool = False,
+) -> _Merge:
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
     plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
@@ -158,25 +227,105 @@ def run_plan(
         on_loss,
         is_forced=by is not None,
     )
-    frame, report = _merged(asked, by)
-    differing = agreement.disagreements(frame, shared, names)
-    agreement.say(plan, differing)
-    report = replace(report, differing=tuple(sentence for _, sentence in differing), limit=asked.limit)
-    if wanted.keys() != {*frame.columns}:
-        asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
-    if how != "inner" and on_loss != "allow":
-        advice.say_unmatched(_unmatched(asked, frame, report))
-    elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
-        # Losing rows is allowed; a wrong guess of the key is something else.
-        counted = zip(plan.steps, report.steps, strict=True)
-        guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
-        advice.say_unmatched([step for step, one in guessed if one.rows_in and one.unmatched_right and not one.matched])
-    unprompted = unprompted_names(plan, names)
-    if unprompted:
-        results.remember(frame, unprompted=unprompted & {*frame.columns})
-    if described := described_names(corpus, names):
-        results.remember(frame, descriptions=described)
-    return frame, report
+    return _Merge(asked, wanted, shared, names)
+
+
+class MergeArguments(TypedDict, total=False):
+    """The arguments of :func:`run_plan` that choose rows and columns."""
+
+    how: How
+    on_fanout: Reaction
+    on_loss: Reaction
+    on_ambiguous: Reaction
+    columns: Sequence[str] | None
+    where: Where | None
+    limit: int | None
+    aggregate: Aggregate | None
+    distinct: bool
+    validate: Validate | None
+
+
+class MergeBatches(Iterator[pd.DataFrame]):
+    """The rows of a merge, batch by batch; see :func:`merge_batches`. Every operator takes it in place of a frame."""
+
+    def __init__(self, merge: _Merge, rows: int) -> None:
+        self._merge = merge
+        self._report: MergeReport | None = None
+        self._frames = regrouped(self._made(rows), rows)
+        self._context = contextvars.copy_context()
+
+    def __next__(self) -> pd.DataFrame:
+        return self._merge.shown(self._context.run(next, self._frames))
+
+    def close(self) -> None:
+        """Stop: the source reads no further, and what it held is freed."""
+        self._context.run(self._frames.close)
+
+    @property
+    def merge_report(self) -> MergeReport:
+        """The account of all rows, after the last batch.
+
+        Raises:
+            InvalidArgument: there are more batches.
+        """
+        if self._report is None:
+            raise InvalidArgument("the report of a merge in batches is there after its last batch")
+        return self._report
+
+    def _made(self, rows: int) -> Generator[pd.DataFrame, None, None]:
+        with run("merging", "merge") as told:
+            differing: tuple[str, ...] | None = None
+            frames = _streamed(self._merge.asked, rows)
+            try:
+                while True:
+                    frame = next(frames)
+                    differing = self._merge.differing(frame) if differing is None else differing
+                    yield frame
+            except StopIteration as end:
+                report: MergeReport = end.value
+            finally:
+                frames.close()
+            self._report = replace(report, differing=differing or (), limit=self._merge.asked.limit)
+            told.update(rows=report.rows, engine=report.engine)
+
+
+def _streamed(asked: Asked, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
+    engines = _engines(asked)
+    if _way(asked, [engine for engine, _ in engines]) == "engine" and not any(s.key.signs for s in asked.plan.steps):
+        with closing(stream_in_engine(asked, _only(engines), rows)) as frames:
+            try:
+                first = next(frames)
+            except (LeftToMemory, Refused):
+                pass  # after a first frame, another way would give rows twice
+            else:
+                yield first
+                return (yield from frames)
+    frame, report = _merged(asked, None)
+    for start in range(0, max(1, len(frame)), rows):
+        yield frame.iloc[start : start + rows]
+    return report
+
+
+def merge_batches(
+    plan: JoinPlan, corpus: Corpus, rows: int = BATCH_ROWS, **arguments: Unpack[MergeArguments]
+) -> MergeBatches:
+    """Join the tables of a plan, and give the rows in frames of this many.
+
+    A PostgreSQL server steps through them with a cursor, and DuckDB makes those of a lake as they are asked for, in an
+    order of its own. Other sources give the whole result, which is then in memory.
+
+    Args:
+        plan, corpus, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are compared in the
+            first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
+        rows: of each frame; the last one may have fewer.
+
+    Raises:
+        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound, HiddenColumn: as :func:`run_plan`.
+        FanOut, RowsLost, UnreadableTable: when the first frame is asked for.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
+    return MergeBatches(_prepared(plan, corpus, **arguments), rows)
 
 
 def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import pandas as pd
 
@@ -17,12 +17,13 @@ from tagframe.corpus.statements import Statement
 from tagframe.display import Public
 from tagframe.embed import get_embedder
 from tagframe.embed.local import LocalEmbedder
+from tagframe.engines.file_batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
-from tagframe.merging import Reaction, Validate, Where, run_plan
+from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
 from tagframe.merging.hidden_keys import as_hidden_now
@@ -277,19 +278,7 @@ class RetrievedTables(Public):
                 tables or their columns.
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
-        check_roles(roles)
-        if plan is not None and (on is not None or roles is not None):
-            raise InvalidArgument(
-                f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
-                "another key"
-            )
-        if plan is None:
-            if on is None and roles is None and stack is not False and not aggregate and min_chance == MIN_CHANCE:
-                plan = self._plan_then
-            else:
-                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles)
-            if stack is None:
-                say_stacked(plan, on)
+        plan = self._plan_of(plan, on, stack, roles, aggregate, min_chance)
         frame, report = run_plan(
             plan,
             self.corpus,
@@ -306,6 +295,41 @@ class RetrievedTables(Public):
         )
         results.remember(frame, merge_report=report)
         return frame
+
+    def merge_batches(
+        self, plan: JoinPlan | None = None, *, on: On | None = None, rows: int = BATCH_ROWS,
+        **arguments: Unpack[MergeArguments],
+    ) -> MergeBatches:  # fmt: skip
+        """As :meth:`merge`, in frames of this many rows; see :func:`tagframe.merging.merge_batches`.
+
+        The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
+        """
+        plan = self._plan_of(plan, on, None, None, arguments.get("aggregate"), MIN_CHANCE)
+        return merge_batches(plan, self.corpus, rows, **arguments)
+
+    def _plan_of(
+        self,
+        plan: JoinPlan | None,
+        on: On | None,
+        stack: bool | None,
+        roles: Literal["all"] | None,
+        aggregate: Aggregate | None,
+        min_chance: float,
+    ) -> JoinPlan:
+        check_roles(roles)
+        if plan is not None and (on is not None or roles is not None):
+            raise InvalidArgument(
+                f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
+                "another key"
+            )
+        if plan is None:
+            if on is None and roles is None and stack is not False and not aggregate and min_chance == MIN_CHANCE:
+                plan = self._plan_then
+            else:
+                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles)
+            if stack is None:
+                say_stacked(plan, on)
+        return plan
 
     def without(self, *tables: str) -> RetrievedTables:
         """Leave out some tables, by id or name. Of a table in pieces, only the named pieces are left out.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tagframe as tf
@@ -131,3 +132,14 @@ def test_a_file_that_is_cut_off_before_it_is_read_is_named(tmp_path: Path, sales
     (tmp_path / "1.parquet").write_bytes(b"PAR1")
     with pytest.raises(UnreadableTable, match=r"1\.parquet"):
         list(batches)
+
+
+@pytest.mark.parametrize("group", [5_000, 100_000])
+def test_a_slow_consumer_of_parquet_holds_a_few_batches_and_not_the_file(tmp_path: Path, group: int):
+    texts = np.random.default_rng(0).bytes(20_000_000).hex()
+    frame = pd.DataFrame({"t": [texts[start : start + 400] for start in range(0, len(texts), 400)]})
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=group, compression=None)
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in tf.read_batches(tmp_path, rows=1_000)]
+    assert len(held) == 100
+    assert max(held) < 8_000_000  # of 40 MB

@@ -219,9 +219,10 @@ class Lake:
         with self._cursor(sent) as cursor:
             return cursor.sql(sql, params=dict(values) if values else None).to_arrow_table()
 
-    def reading(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
+    def reading(self, sql: str, rows: int, values: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a query, in batches of this many."""
-        yield from self._cursor().sql(sql).to_arrow_reader(rows)
+        with self._cursor() as cursor:
+            yield from cursor.sql(sql, params=dict(values) if values else None).to_arrow_reader(rows)
 
 
 @contextmanager

@@ -127,8 +127,15 @@ class LakePushdown(SampledValues):
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """With the dtypes that :meth:`LakeEngine.scan` gives."""
-        found = _renamed(self._fetch(statement.query, statement.values))
-        return statement.frame(lambda names: from_arrow(found).set_axis(names, axis="columns"), found.num_rows)
+        return _frame(statement, self._fetch(statement.query, statement.values))
+
+    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
+        """As DuckDB makes them."""
+        import pyarrow as pa
+
+        with named_errors(*(one.table for one in self._opened.values())):
+            for batch in self._lake.reading(statement.query, rows, statement.values):
+                yield _frame(statement, pa.Table.from_batches([batch]))
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         (found,) = self._fetch(query, values).to_pylist()
@@ -202,6 +209,11 @@ _FORMS: Forms = {
     "TIMESTAMP": _of_moment,
     "BLOB": lambda column: bytes_form(column, f"octet_length({column})", f"lower(hex({column}))", f"sha256({column})"),
 }
+
+
+def _frame(statement: Statement, table: pa.Table) -> pd.DataFrame:
+    found = _renamed(table)
+    return statement.frame(lambda names: from_arrow(found).set_axis(names, axis="columns"), found.num_rows)
 
 
 def _renamed(table: pa.Table) -> pa.Table:

@@ -182,6 +182,30 @@ class PostgresEngine(EngineDefaults):
                 return frame_of(found, columns)
             as_text |= odd
 
+    def stepped(
+        self, reads: Reading, columns: Sequence[ServerColumn], rest: str, what: str, rows: int
+    ) -> Iterator[pd.DataFrame]:
+        """As :meth:`fetched`, in frames of so many rows, in a transaction that is begun."""
+        as_text: set[int] = set()
+        done, moved = 0, True
+        while True:
+            if moved:
+                query = f"SELECT {self.selected(columns, as_text)} {rest}"
+                with reads.errors(what):
+                    reads.run(f"DECLARE tagframe NO SCROLL CURSOR FOR {query}; MOVE FORWARD {done} FROM tagframe")
+            found = reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
+            odd = set(out_of_calendar(found)) - as_text if columns else set()
+            if moved := bool(odd):  # the same rows again, of the same state
+                as_text |= odd
+                reads.run("CLOSE tagframe")
+                continue
+            size = found.num_rows
+            if size:
+                yield frame_of(found, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
+            done += size
+            if size < rows:
+                return
+
     @staticmethod
     def selected(columns: Sequence[ServerColumn], as_text: Collection[int] = ()) -> str:
         """The SELECT list for :meth:`fetched`."""

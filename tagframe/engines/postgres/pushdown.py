@@ -111,12 +111,7 @@ class PostgresPushdown(SampledValues):
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside a query that gives its columns the types that are sent."""
-        shown = [
-            replace(self._column(table, column), name=name)
-            if table
-            else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
-            for table, column, name in statement.columns
-        ]
+        shown = self._shown(statement)
         start, limit = f"FROM ({statement.query}) AS t", statement.limit
         few = limit is not None and limit <= _FEW_ROWS
         if limit and few and shown and statement.is_sought and self._cost(statement.query) > _LONG:
@@ -129,6 +124,21 @@ class PostgresPushdown(SampledValues):
             if len(found) < limit:
                 return found
         return self._engine.fetched(self._reads, shown, start, statement.what, few=few)
+
+    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
+        """By a cursor of the server; each step of it is a statement, which has its own time limit."""
+        # All rows are read, so the plan that gives the first of them soonest is not the best one.
+        self._reads.run("SET LOCAL cursor_tuple_fraction = 1")
+        shown, rest = self._shown(statement), f"FROM ({statement.query}) AS t"
+        yield from self._engine.stepped(self._reads, shown, rest, statement.what, rows)
+
+    def _shown(self, statement: Statement) -> list[ServerColumn]:
+        return [
+            replace(self._column(table, column), name=name)
+            if table
+            else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
+            for table, column, name in statement.columns
+        ]
 
     def _cost(self, query: str) -> float:
         """What the server takes a query to cost, in pages that are read."""
