@@ -6,7 +6,7 @@ at a time until they are too many. They can only name what is put before them: e
 without its hidden columns. Other names are only looked up in ``pg_catalog``, whose tables, functions and types are
 refused by their names.
 
-No setting of PostgreSQL limits the memory of a statement. Sorts and hash tables get less of it (``work_mem``),
+No setting of PostgreSQL limits the memory of a value. Sorts and hash tables get less of it (``work_mem``),
 functions that make texts are bounded in the statement (:mod:`tagframe.engines.postgres.bounding`), and a row is
 measured before it is sent.
 """
@@ -32,10 +32,18 @@ from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.parsing import trees_of
-from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
+from tagframe.engines.postgres.bounding import (
+    GATHERED,
+    KEPT,
+    TOO_LARGE,
+    Bounds,
+    Word,
+    bounded,
+    is_looked_into,
+    longest_text,
+)  # fmt: skip
 from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
-from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
 from tagframe.engines.relations import relation
 from tagframe.engines.sqlite.statement import unique_names
@@ -180,7 +188,7 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
                 name = "interval"
             if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
                 raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} is not allowed in a SELECT: {shown}")
-        return tree, Sizes(tree).bound(memory, shown)
+        return tree, longest_text(tree, memory, shown)
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
 
