@@ -27,6 +27,8 @@ TOO_LARGE = "tagframe: too large a text"
 """What the server says if a bound is exceeded."""
 _CELL = 4_096
 """The assumed size of a table's cell in bytes."""
+_LEAST = 2 * _CELL + 1
+"""The least that a bounded text may have, in bytes."""
 _LONGEST = 500_000
 _MOST_NODES = 100_000
 """Nodes of a statement after subqueries are expanded where their columns are named, as the planner does it."""
@@ -76,21 +78,21 @@ def longest_text(tree: exp.Query, memory: int, shown: str) -> int:
     Raises:
         SQLFailed: there is no such bound.
     """
+    least = _Sum(tree, _LEAST)
+    if least.has_digits and least.total.steps > _MOST_STEPS:
+        raise SQLFailed(
+            f"the SQL computes {least.total.steps:.0f} times with numbers that may have thousands of digits; at most "
+            f"{_MOST_STEPS} times are allowed: {shown}; CAST(… AS double precision) first makes it faster"
+        )
+    if least.total.work > memory:
+        raise SQLFailed(
+            f"the SQL builds texts from texts that it built, and needs too much memory: {shown}. Put texts together "
+            "(||, concat, repeat, …) only once"
+        )
     text = memory // 8
-    while text >= 2 * _CELL:
-        made = _Sum(tree, text)
-        if made.has_digits and made.total.steps > _MOST_STEPS:
-            raise SQLFailed(
-                f"the SQL computes {made.total.steps:.0f} times with numbers that may have thousands of digits; at "
-                f"most {_MOST_STEPS} times are allowed: {shown}; CAST(… AS double precision) first makes it faster"
-            )
-        if made.total.work <= memory:
-            return text
+    while text > _LEAST and _Sum(tree, text).total.work > memory:
         text //= 2
-    raise SQLFailed(
-        f"the SQL builds texts from texts that it built, and needs too much memory: {shown}. Put texts together "
-        "(||, concat, repeat, …) only once"
-    )
+    return max(text, _LEAST)
 
 
 class _Sum:
@@ -151,7 +153,7 @@ class _Sum:
         for name in query.args.keys() - handled:
             for one in _listed(query.args[name]):
                 self._add(self._made(one, entries, sources))
-        self._add(rows[_ROW]._replace(size=0))
+        self._add(_Made(0, *rows[_ROW][1:]))
         return _renamed(rows, query)
 
     def _source(self, item: exp.Expr, entries: Mapping[str, _Rows], sources: ChainMap[str, _Rows]) -> None:

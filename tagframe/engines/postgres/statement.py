@@ -23,10 +23,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 
 from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
@@ -44,13 +45,26 @@ from tagframe.engines.postgres.bounding import (
 )  # fmt: skip
 from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
-from tagframe.engines.postgres.tree import FaithfulPostgres
 from tagframe.engines.relations import relation
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class FaithfulPostgres(Postgres):
+    """PostgreSQL's dialect, in which a function with plain arguments stays a name and its arguments."""
+
+    class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+        """Knows only functions that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        # EXTRACT gives another type than date_part.
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name != "DATE_PART"
+        }
+
 
 # Functions that compute from their arguments alone, and words of the grammar that stand before a parenthesis. What
 # reads files, settings or system catalogs, runs SQL from a text, waits, writes or speaks to other sessions is not here.
