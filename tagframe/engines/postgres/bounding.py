@@ -272,18 +272,16 @@ def _times(function: str, arguments: Sequence[str | None]) -> float | None:
     """How many times larger the value is than the arguments; None if they are no small literals."""
     first, second, third = [*arguments, None, None, None][:3]
     if function in ("repeat", "lpad", "rpad"):
-        times, most = (
-            int(second) if second is not None and second.isdigit() else 1_001,
-            8 if function == "repeat" else 1_000,
-        )
-        return None if times > most else times if most == 8 else 1
+        most = 8 if function == "repeat" else 1_000
+        count = int(second) if second is not None and second.isdigit() else most + 1
+        return None if count > most else count if function == "repeat" else 1
     if function == "format":
         is_odd = first is None or len(first) > 1_000 or re.search(r"[$*]|%[^a-zA-Z%]*[0-9]{3}", first)
         return None if is_odd else 1
     if function == "to_char":
         return 1 if second is not None and len(second) <= 1_000 else None
     put = second if function == "array_to_string" and len(arguments) == 2 else third
-    times = 9 if put is None else len(put) / max(1, len(second or "")) if function == "replace" else len(put)
+    times: float = 9 if put is None else len(put) / max(1, len(second or "")) if function == "replace" else len(put)
     return None if times > 8 else max(1, times) + (function != "replace")
 
 
