@@ -21,8 +21,7 @@ from tagframe.answer.table_names import named_tables, tables_and_entries, unknow
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.parsing import trees_of
-from tagframe.engines.rows_only import RowsOnly
-from tagframe.engines.sqlite.statement import SQLITE
+from tagframe.engines.sqlite.statement import SQLITE, RowsOnly
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tagframe.answer.stored import StoredColumn, stored_columns
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.engines.base import SQLLimits, quoted
-from tagframe.engines.rows_only import RowsOnly
+from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.retrieval import Question
 from tagframe.retrieval.cell_values import ValueIndex, cells_of

@@ -99,7 +99,7 @@ def open_corpus(
             this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned folders, folders
             of numbered parts, Delta or Iceberg tables, each of which is one table. For frames, "duckdb" runs statements
             in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
-            :mod:`tagframe.engines.duckdb.frame_scans` lists the differences.
+            :class:`tagframe.engines.duckdb.engine.DuckDBFrames` lists the differences.
         csv: options of :func:`pandas.read_csv` for CSV files, if their format cannot be detected, such as
             ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal": ","}, "*":
             {}}``; the first pattern that fits counts. A column of numbers that does not have such a format as a whole

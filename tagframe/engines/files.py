@@ -26,7 +26,7 @@ from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_sta
 from tagframe.engines.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.packed import DAMAGED, blocks, ending_of, is_packed, opened, stem_of
-from tagframe.engines.rows_only import RowsOnly
+from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.engines.workbooks import workbook_rows
 from tagframe.errors import (
     ColumnFormatWarning,

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
-from tagframe.engines.rows_only import RowsOnly
+from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import InvalidArgument
 
 _CHUNK_ROWS = 20 * CHUNK_ROWS

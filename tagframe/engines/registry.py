@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tagframe.engines.base import Engine
 from tagframe.engines.duckdb.database_file import DuckDBFileEngine
+from tagframe.engines.duckdb.engine import DuckDBFrames
 from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
-from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.feather_files import FeatherEngine
 from tagframe.engines.files import CSVEngine, ParquetEngine, UnreadEngine, WorkbookEngine

@@ -21,8 +21,7 @@ from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.pushdown import Selection
 from tagframe.engines.relations import relation
-from tagframe.engines.rows_only import RowsOnly
-from tagframe.engines.sqlite.statement import run_statement
+from tagframe.engines.sqlite.statement import RowsOnly, run_statement
 from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.engines.postgres import current
+from tagframe.engines.postgres import pg_catalog
 from tagframe.engines.postgres.connection import Reading
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.pool import close_connections, reading
@@ -44,8 +44,8 @@ def run(url: str, script: str) -> None:
 def test_facts_are_looked_up_once_while_nothing_changes(star, monkeypatch):
     url, merge = star
     asked = []
-    look_up = current.tables_now
-    monkeypatch.setattr(current, "tables_now", lambda held, names: asked.append(names) or look_up(held, names))
+    look_up = pg_catalog.tables_now
+    monkeypatch.setattr(pg_catalog, "tables_now", lambda held, names: asked.append(names) or look_up(held, names))
     merge()
     run(url, "INSERT INTO shop.sale VALUES (101, 1, 1); ANALYZE shop.sale")
     assert len(merge(where={"sale_id": 101})) == 1

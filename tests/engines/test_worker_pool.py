@@ -18,7 +18,7 @@ import pytest
 import tagframe as tf
 from tagframe.engines import worker_pool
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.duckdb.frame_scans import DuckDBFrames
+from tagframe.engines.duckdb.engine import DuckDBFrames
 from tagframe.engines.frame_engine import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
 from tagframe.stopping import Stopped, Stopping, stopped_by
@@ -192,7 +192,7 @@ START = """
 import os, signal, sys, threading, time
 from tagframe.engines import worker_pool
 from tagframe.engines.base import SQLLimits, UntrustedStatement
-from tagframe.engines.duckdb.frame_scans import DuckDBFrames
+from tagframe.engines.duckdb.engine import DuckDBFrames
 from tagframe.engines.frame_engine import FrameEngine
 
 def execute(sql, seconds=600):

@@ -15,8 +15,8 @@ from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, Stamp, TableSha
 from tagframe.engines.duckdb.tables import has_duckdb
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frame_engine import frame_chunk
-from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sql_text import quoted
+from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable
 
 _MAIN = "main"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pandas as pd
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
+    Dialect,
     EngineDefaults,
     RowNumbers,
     Stamp,
@@ -25,11 +26,12 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
+from tagframe.engines.duckdb.readable import readable
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files import from_arrow
-from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.frame_engine import FrameEngine, frame_chunk
 from tagframe.errors import UnreadableTable, UnreadableTableWarning, shown_path, warn
 
 
@@ -205,3 +207,35 @@ def pattern_engine(pattern: str, *, follow_links: bool) -> LakeEngine:
     need_duckdb(f"the pattern {shown_path(pattern)}")
     base, table = table_of_pattern(pattern, follow_links=follow_links)
     return LakeEngine(base, (table,))
+
+
+@dataclass(frozen=True, eq=False)
+class DuckDBFrames(FrameEngine):
+    """Frames in memory, by their names in the source, that DuckDB reads in place, copying only what a statement needs.
+
+    Statements over frames are in SQLite's dialect unless ``tagframe.open_corpus({…}, engine="duckdb")`` asks for
+    DuckDB. DuckDB does not copy a million rows, and its answers differ where the dialects differ: ``7 / 2`` is 3.5 and
+    not 3, ``LIKE`` is case-sensitive, a text and a number are not compared, dates are not texts, and NULL is sorted
+    last. Values that cannot form a column there (cells of several types, periods, lists) become text, as in SQLite.
+    """
+
+    dialect: Dialect = DUCKDB
+    identity: str = "frames in memory, by DuckDB"
+
+    def shapes(self) -> list[TableShape]:
+        """The frames' names, with DuckDB's types."""
+        import duckdb
+
+        need_duckdb("engine='duckdb'")
+        shapes = []
+        with duckdb.connect(":memory:") as connection:
+            for name, frame in self.frames.items():
+                empty = readable(frame).schema.empty_table()
+                types = [str(type) for type in connection.from_arrow(empty).types] if frame.shape[1] else []
+                shapes.append(TableShape(name, tuple(map(str, frame.columns)), tuple(types)))
+        return shapes
+
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
+        """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
+        frames = {name: readable(self.frames[one.table], one.hidden) for name, one in statement.tables.items()}
+        return run_statement(replace(statement, tables={}, relations={**frames, **statement.relations}), {})

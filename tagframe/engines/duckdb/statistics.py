@@ -12,7 +12,7 @@ import pandas as pd
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
 from tagframe.engines.files import from_arrow
-from tagframe.engines.sampling import distinct_of_sample
+from tagframe.engines.sampled_values import distinct_of_sample
 from tagframe.engines.sql_text import quoted_text
 
 if TYPE_CHECKING:

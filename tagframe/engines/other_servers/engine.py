@@ -20,13 +20,11 @@ from tagframe.engines.base import (
     TableStatistics,
 )
 from tagframe.engines.derivations import Derivations
-from tagframe.engines.other_servers.connection import Address
+from tagframe.engines.other_servers.connection import Address, ServerTable, column_of, frame_of
 from tagframe.engines.other_servers.pushdown import OtherServerPushdown, pushdown_on, sqlglot_name
 from tagframe.engines.other_servers.reflection import derivations_of, digest, shape_of, shapes_of
-from tagframe.engines.other_servers.tables import ServerTable
-from tagframe.engines.other_servers.types import column_of, frame_of
-from tagframe.engines.rows_only import RowsOnly
-from tagframe.engines.sampling import distinct_of_sample
+from tagframe.engines.sampled_values import distinct_of_sample
+from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

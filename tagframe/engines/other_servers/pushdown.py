@@ -14,8 +14,7 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import Kind
-from tagframe.engines.other_servers.tables import ServerTable
-from tagframe.engines.other_servers.types import frame_of
+from tagframe.engines.other_servers.connection import ServerTable, frame_of
 from tagframe.engines.pushdown import Pushdown, Refused, Statement
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.derivations import Derivations, View, derivations, reads_by_text
-from tagframe.engines.schema_names import table_key
+from tagframe.engines.sql_text import table_key
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held

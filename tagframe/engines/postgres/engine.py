@@ -26,22 +26,24 @@ from tagframe.engines.base import (
 from tagframe.engines.derivations import Derivations
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.current import keep, kept, tables_now
 from tagframe.engines.postgres.derived import derivations_of
 from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
     ServerTable,
     closed_to,
+    keep,
+    kept,
     looked,
     state_of,
+    tables_now,
 )
 from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import MOMENTS, frame_of, out_of_calendar, travels_as
-from tagframe.engines.schema_names import schema_and_name
+from tagframe.engines.sql_text import schema_and_name
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """

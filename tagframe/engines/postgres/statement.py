@@ -6,7 +6,7 @@ at a time until they are too many. They can only name what is put before them: e
 without its hidden columns. Other names are only looked up in ``pg_catalog``, whose tables, functions and types are
 refused by their names.
 
-No setting of PostgreSQL limits the memory of a statement. Sorts and hash tables get less of it (``work_mem``),
+No setting of PostgreSQL limits the memory of a value. Sorts and hash tables get less of it (``work_mem``),
 functions that make texts are bounded in the statement (:mod:`tagframe.engines.postgres.bounding`), and a row is
 measured before it is sent.
 """
@@ -23,26 +23,48 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 
 from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.parsing import trees_of
-from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
+from tagframe.engines.postgres.bounding import (
+    GATHERED,
+    KEPT,
+    TOO_LARGE,
+    Bounds,
+    Word,
+    bounded,
+    is_looked_into,
+    longest_text,
+)  # fmt: skip
 from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
-from tagframe.engines.postgres.sizes import Sizes
-from tagframe.engines.postgres.tree import FaithfulPostgres
 from tagframe.engines.relations import relation
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class FaithfulPostgres(Postgres):
+    """PostgreSQL's dialect, in which a function with plain arguments stays a name and its arguments."""
+
+    class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+        """Knows only functions that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        # EXTRACT gives another type than date_part.
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name != "DATE_PART"
+        }
+
 
 # Functions that compute from their arguments alone, and words of the grammar that stand before a parenthesis. What
 # reads files, settings or system catalogs, runs SQL from a text, waits, writes or speaks to other sessions is not here.
@@ -180,7 +202,7 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
                 name = "interval"
             if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
                 raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} is not allowed in a SELECT: {shown}")
-        return tree, Sizes(tree).bound(memory, shown)
+        return tree, longest_text(tree, memory, shown)
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
 

@@ -18,7 +18,7 @@ from tagframe.engines.base import ColumnStatistics, TableStatistics
 from tagframe.engines.postgres.connection import TookTooLong
 from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import MOMENTS, frame_of, read_text, travels_as
-from tagframe.engines.sampling import distinct_of_sample
+from tagframe.engines.sampled_values import distinct_of_sample
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
