@@ -114,7 +114,7 @@ class _Sum:
         for entry in clause.expressions if clause else ():
             name = entry.alias_or_name.lower()
             body = entry.this
-            is_step = clause.recursive and isinstance(body, exp.SetOperation)
+            is_step = clause is not None and clause.recursive and isinstance(body, exp.SetOperation)
             if is_step and any(one.name.lower() == name for one in body.find_all(exp.Table)):
                 # A row that is made from the row before is checked when it is made, see _counting.
                 size = max(self._text, self._query(body.left, entries, sources)[_ROW].size)
