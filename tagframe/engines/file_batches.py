@@ -123,6 +123,9 @@ def _of_rows(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame
             none = frame
             continue
         given = True
+        if not waiting and len(frame) == rows:
+            yield frame
+            continue
         waiting.append(frame)
         count += len(frame)
         if count < rows:

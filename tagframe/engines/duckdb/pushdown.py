@@ -134,8 +134,15 @@ class LakePushdown(SampledValues):
         import pyarrow as pa
 
         with named_errors(*(one.table for one in self._opened.values())):
+            held: list[pa.RecordBatch] = []  # DuckDB's own batches are of multiples of 2,048 rows
             for batch in self._lake.reading(statement.query, rows, statement.values):
-                yield _frame(statement, pa.Table.from_batches([batch]))
+                held.append(batch)
+                while sum(map(len, held)) >= rows:
+                    table = pa.Table.from_batches(held)
+                    held = table.slice(rows).to_batches()
+                    yield _frame(statement, table.slice(0, rows))
+            if held:
+                yield _frame(statement, pa.Table.from_batches(held))
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         (found,) = self._fetch(query, values).to_pylist()
