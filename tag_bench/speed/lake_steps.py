@@ -19,7 +19,7 @@ import numpy as np
 import tagframe as tf
 from tagframe.embed import get_embedder
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 
 
 def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
-from tagframe.keys.database_keys import code_of_keys, database_keys
+from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
 from tagframe.keys.inference import (
     ACCEPTED,
     LARGE,
@@ -39,7 +39,6 @@ from tagframe.keys.inference import (
 from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import copies_in
-from tagframe.keys.places import places_of
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 """From key pairs to extra evidence for some of them, beside their score, in log odds."""

@@ -21,9 +21,9 @@ from tagframe.keys.checking import Contains, checked
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
+from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column, columns_of, unjoined_columns
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.mentions import Mentions
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.column_problem import ColumnProblem
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.omega import Omega
-from tagframe.retrieval.problem import Floats, SelectionProblem, best_first
+from tagframe.retrieval.joinability import Omega
+from tagframe.retrieval.problem import ColumnProblem, Floats, SelectionProblem, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import Evidence
 

@@ -20,28 +20,27 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.keys import evidence_share
 from tagframe.retrieval.calibration import unfitted
-from tagframe.retrieval.cell_values import cells_of
-from tagframe.retrieval.column_problem import JarWeights
+from tagframe.retrieval.cell_values import ValueHit, cells_of
 from tagframe.retrieval.families import meant, twins_of
 from tagframe.retrieval.form import Form, Variant, note_of
-from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import RetrievalIndex, index_of
+from tagframe.retrieval.joinability import Omega
 from tagframe.retrieval.learned import known_of, told
 from tagframe.retrieval.methods import METHODS, Method, method_named
 from tagframe.retrieval.methods.greedy import GreedyWeights
 from tagframe.retrieval.methods.murre import searching
-from tagframe.retrieval.omega import Omega
 from tagframe.retrieval.prepare import Prepared
-from tagframe.retrieval.problem import Floats, Selection
+from tagframe.retrieval.problem import LINKED, Floats, JarWeights, Selection
 from tagframe.retrieval.question import LONGEST, Question
 from tagframe.retrieval.read_cells import with_names_read
-from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 from tagframe.retrieval.signals import Evidence
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Quote
+
 
 DEFAULT_K = 5
 """The number of tables that a method returns if k is not given and the method cannot choose k."""
@@ -512,3 +511,66 @@ def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: 
             raise TableNotFound(f"coarse= names no table {table!r} in {did_you_mean(str(table), position)}")
         relevance[position[table]] = value
     return relevance
+
+
+_MOST = 3
+
+
+def reasons_for(
+    index: RetrievalIndex, question: Question, prepared: Prepared[Any], selection: Selection, anchored: int | None
+) -> list[list[str]]:
+    """The reasons of each chosen table, in the order of the selection: its words, values, columns and joins."""
+    chosen = [prepared.tables[position] for position in selection.indices]
+    together = chosen if anchored is None else [*chosen, anchored]
+    hits = () if prepared.evidence is None else prepared.evidence.values
+    return [
+        _words(index, table, question.stems)
+        + _values(index, table, hits)
+        + _columns(index, question, table, prepared)
+        + _joins(index, table, together)
+        for table in chosen
+    ]
+
+
+def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list[str]:
+    found = []
+    held = [hit for hit in hits if table in hit.tables]
+    for hit, (column, words) in zip(held, cells_of(hits, table, index.tables[table]), strict=True):
+        here = [other for other in hit.tables if index.database[other] == index.database[table]]
+        # "found", since only a sample of a large column's values is known
+        alone = ", found in no other table" if hit.is_name and here == [table] else ""
+        meant = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
+        found.append(f"{words!r} is in {column}{meant}{alone}")
+    return found[:_MOST]
+
+
+def _words(index: RetrievalIndex, table: int, asked: Sequence[str]) -> list[str]:
+    shared = index.lexical.words_of(table, asked)
+    return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
+
+
+def _columns(index: RetrievalIndex, question: Question, table: int, prepared: Prepared[Any]) -> list[str]:
+    columns = index.tables[table].columns
+    if prepared.subqueries and columns:
+        _, (scores,) = index.fine(prepared.subqueries, [table])
+        query, column = divmod(int(scores.argmax()), scores.shape[1])
+        asked, value = prepared.subqueries[query], float(scores[query, column])
+    elif prepared.evidence is not None and (fit := index.best_fit(question, table)) is not None:
+        asked, column, value = fit
+    else:
+        return []
+    return [f"{columns[column].name} fits {asked!r} ({value:.2f})"] if value > 0 else []
+
+
+def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[str]:
+    found = []
+    for other in together:
+        key = index.links.best(table, other) if other != table else None
+        if key is not None and evidence_share(key.score) >= LINKED:
+            columns, other_id = (
+                (key.left_columns, key.right_table)
+                if key.left_table == index.tables[table].id
+                else (key.right_columns, key.left_table)
+            )
+            found.append((-key.score, f"joins {other_id} on {', '.join(columns)}"))
+    return [text for _, text in sorted(found)[:_MOST]]

@@ -18,11 +18,10 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import evidence_share
 from tagframe.keys.column_names import GENERIC, STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
-from tagframe.retrieval.inflection import forms
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import says_role
-from tagframe.retrieval.words import STOP_WORDS, stem
+from tagframe.retrieval.words import STOP_WORDS, forms, stem
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex

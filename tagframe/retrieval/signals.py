@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.retrieval.calibration import calibrated, scaled
-from tagframe.retrieval.cell_values import ValueHit, rarity_of
-from tagframe.retrieval.inflection import known_form
+from tagframe.retrieval.cell_values import ValueHit, held_names, held_terms, rarity_of
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import MEANT, Question
 from tagframe.retrieval.said_names import said_names
+from tagframe.retrieval.words import known_form
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex

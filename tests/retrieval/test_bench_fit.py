@@ -14,7 +14,7 @@ from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import read_examples, read_names
 from tag_bench.fit_worlds import HABITS, KINDS, apart, read_worlds
 from tagframe.corpus import ColumnProfile, TableProfile
-from tagframe.retrieval.methods.confidence import NAMES, ONE_WAY
+from tagframe.retrieval.methods.posterior import NAMES, ONE_WAY
 from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
 from tagframe.retrieval.signals import SIGNALS
 

@@ -22,7 +22,7 @@ import numpy as np
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConfigured, warn
-from tagframe.retrieval.asking import ask
+from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.method import Method
