@@ -79,7 +79,7 @@ class Pairs:
 def pairs_of(database: Database, weight: float, fold: int) -> Pairs | None:
     """The candidate pairs of a database; None if it has none."""
     tables = sorted(database.tables, key=lambda table: table.id)
-    found = candidates_of(tables, columns_of(tables), None, floor=_FLOOR, weights=PRIOR)
+    found = candidates_of(tables, columns_of(tables), floor=_FLOOR, weights=PRIOR)
     if not found:
         return None
     terms = np.array([candidate.terms for candidate in found])

@@ -25,11 +25,11 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.keys.checking import contains_in
-from tagframe.keys.column_names import Similarity
 from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
 from tagframe.keys.inference import (
     ACCEPTED,
     LARGE,
+    by_database,
     composites_of,
     single_and_composite_keys,
     single_keys,
@@ -74,7 +74,6 @@ def plan_tables(
     given: Sequence[KeyPair] = (),
     keys: Sequence[KeyPair] | None = None,
     hints: Hints | None = None,
-    similarity: Similarity | None = None,
     stack_unions: bool = True,
     bridges: Sequence[str] = (),
     doubtful: Collection[str] = (),
@@ -91,7 +90,6 @@ def plan_tables(
             are joined on ``keys``.
         keys: the key pairs to choose from; None for those of :func:`keys_between`.
         hints: extra evidence for key pairs, beside their scores, for example from a question.
-        similarity: likeness in meaning of two names.
         stack_unions: whether tables with the same columns are joined as one table, their stack.
         bridges: ids of tables that may be added if the others do not connect without them.
         doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
@@ -106,7 +104,7 @@ def plan_tables(
         ServerGone: a server is gone.
     """
     if keys is None and len(given) < len(joined_tables(tables, given)) - 1:
-        seen = keys_between(corpus, tables, bridges, similarity=similarity)
+        seen = keys_between(corpus, tables, bridges)
     else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
     by_id = {profile.id: profile for profile in seen.profiles}
@@ -183,9 +181,7 @@ def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
     return [key for key in keys if key.score >= min(ACCEPTED, best[key.tables])]
 
 
-def keys_between(
-    corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] = (), *, similarity: Similarity | None = None
-) -> Seen:
+def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] = ()) -> Seen:
     """The knowledge of a planner about tables that are to be joined.
 
     The tables count as one schema, whatever their databases. If others may be added, key pairs within a database are
@@ -196,24 +192,23 @@ def keys_between(
         corpus: of the tables.
         tables: ids.
         bridges: ids of surrounding tables.
-        similarity: likeness in meaning of two names.
     """
     members, around = ([corpus.profile(id) for id in ids] for ids in (tables, bridges))
     facts = facts_of(corpus)
-    if not facts.are_kept or similarity is not None:
-        return _seen(corpus, members, around, similarity)
+    if not facts.are_kept:
+        return _seen(corpus, members, around)
     name, known = " ".join(sorted(tables)), sorted([*members, *around], key=lambda table: table.id)
     state = facts.state(known, code_of_keys(), name)
     seen = facts.get("keys between", name, state, lambda text: _restored(text, members))
     if seen is None:
-        seen = _seen(corpus, members, around, None)
+        seen = _seen(corpus, members, around)
         facts.put("keys between", name, state, _kept(seen, members))
     return seen
 
 
-def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity | None = None) -> list[KeyPair]:
+def accepted_keys(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     """The key pairs between tables that are more likely right than wrong, as in a plan, best first."""
-    return [key for key in keys_between(corpus, tables, similarity=similarity).keys if key.score >= ACCEPTED]
+    return [key for key in keys_between(corpus, tables).keys if key.score >= ACCEPTED]
 
 
 def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
@@ -231,25 +226,20 @@ def corpus_keys(corpus: Corpus) -> list[KeyPair]:
 def possible_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus, faint ones too, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
-    by_database: dict[str, list[TableProfile]] = {}
-    for profile in tables:
-        by_database.setdefault(profile.database, []).append(profile)
-    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts).pairs]
+    found = [key for group in by_database(tables) for key in database_keys(tuple(group), True, facts).pairs]
     home = {profile.id: profile.database for profile in tables}
     between = with_told(places_of(tables, facts).keys, tables)
     found += [key for key in between if home[key.left_table] != home[key.right_table]]
     return sorted(found, key=lambda key: (-key.score, key.left, key.right))
 
 
-def _seen(
-    corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
-) -> Seen:
+def _seen(corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile]) -> Seen:
     profiles = [_counted(corpus, member) for member in members]
-    single, proposed = _inferred(corpus, profiles, around, similarity)
+    single, proposed = _inferred(corpus, profiles, around)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
         known = facts_of(corpus).with_hidden([*profiles, *around])
-        single = single_keys(_one_schema(known), similarity=similarity, contains=contains_in(corpus))
+        single = single_keys(_one_schema(known), contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
@@ -284,7 +274,7 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
 
 
 def _inferred(
-    corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
+    corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile]
 ) -> tuple[list[KeyPair], list[KeyPair]]:
     """Pairs of single columns, and composite pairs proposed by names, with the surrounding tables.
 
@@ -293,7 +283,7 @@ def _inferred(
     """
     databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(facts_of(corpus).with_hidden(members)), similarity=similarity), []
+        return single_keys(_one_schema(facts_of(corpus).with_hidden(members))), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}
@@ -305,15 +295,11 @@ def _inferred(
 
     for database in sorted(databases):
         group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
-        if similarity is None:
-            whole = tuple(table for table in corpus.profiles if table.database == database)
-            # Only a part of a large database surrounds the tables, but its keys are those of all its tables.
-            part = database_keys(whole if len(whole) > LARGE else group, True, facts_of(corpus)).inferred
-            found = tuple([key for key in keys if may_join(key)] for keys in part)
-        else:
-            found = single_keys(group, similarity=similarity), []
-        single += found[0]
-        proposed += found[1]
+        whole = tuple(table for table in corpus.profiles if table.database == database)
+        # Only a part of a large database surrounds the tables, but its keys are those of all its tables.
+        part = database_keys(whole if len(whole) > LARGE else group, True, facts_of(corpus)).inferred
+        single += filter(may_join, part[0])
+        proposed += filter(may_join, part[1])
     if len(databases) > 1:
         places = places_of(corpus.profiles, facts_of(corpus))
         single += [key for key in places.keys if key.tables <= by_id.keys()]
@@ -321,7 +307,7 @@ def _inferred(
         parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
         single += [
             key
-            for key in single_keys(_one_schema(members), similarity=similarity)
+            for key in single_keys(_one_schema(members))
             if home[key.left_table] != home[key.right_table] and (key.left_table, key.left_columns) not in parents
         ]
     return single, proposed

@@ -257,7 +257,7 @@ def _is_evidence(key: KeyPair) -> bool:
     unique, and an accident is unlikely.
     """
     found = key.evidence
-    if found.origin != "inferred" or found.name >= FAINT_NAME or found.similarity is not None or found.chance is None:
+    if found.origin != "inferred" or found.name >= FAINT_NAME or found.chance is None:
         return True
     mine, theirs = key.left_columns[0], key.right_columns[0]
     if found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs)):

@@ -7,15 +7,12 @@ without a key word after it: ``home_team_api_id`` is a team, ``lost_in_battle`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from tagframe.corpus.documents import identifier_words
-
-Similarity = Callable[[str, str], float]
-"""The likeness in meaning of two names, in [0, 1]."""
 
 _CODES = frozenset("cod codigo código clave codice chiave clef clé kennung schlüssel schluessel".split())
 _NUMBERS = frozenset("nro numero número numéro nummer".split())

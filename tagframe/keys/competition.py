@@ -331,7 +331,7 @@ def _may_be_opaque(candidate: Candidate) -> bool:
     left, right = candidate.left, candidate.right
     if _is_surrogate_of_others(candidate):
         return False
-    if candidate.match.score >= FAINT_NAME or candidate.similarity is not None:
+    if candidate.match.score >= FAINT_NAME:
         return True
     if names.mean_unlike(left.spelt, right.spelt):
         return False

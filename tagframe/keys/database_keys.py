@@ -225,7 +225,7 @@ def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) 
     }
     weights, tables = _weights(len(groups)), facts.with_hidden(sketches_at_hand(tables))
     floor = log_odds(ACCEPTED, weights.surest)
-    found = candidates_of(tables, columns_of(tables), None, floor=floor, weights=weights, across=True)
+    found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights, across=True)
     sizes = Counter(table.database for table in tables)
     for candidate in found:
         # Loose files are nearer to each other than two databases of thirty tables each.

@@ -18,7 +18,6 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument, counted
 from tagframe.keys.checking import Contains, checked
-from tagframe.keys.column_names import Similarity
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
@@ -64,8 +63,6 @@ def _reason(candidate: Candidate) -> str:
         parts.append("target unique")
     if candidate.match.rule:
         parts.append(candidate.match.rule)
-    if candidate.similarity is not None and candidate.similarity >= 0.5:
-        parts.append(f"names alike in meaning ({candidate.similarity:.2f})")
     if candidate.popular:
         parts.append(f"{counted(candidate.popular, 'more column references', 'more columns reference')} it")
     return ", ".join(parts)
@@ -83,7 +80,6 @@ def key_pair(candidate: Candidate, surest: float) -> KeyPair:
         null_share=left.profile.null_share,
         families=(left.profile.family, right.profile.family),
         name=candidate.match.score,
-        similarity=candidate.similarity,
         referenced_by=candidate.popular,
         reason=_reason(candidate),
     )
@@ -249,7 +245,6 @@ def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
 def candidates_of(
     tables: Sequence[TableProfile],
     columns: Sequence[Column],
-    similarity: Similarity | None,
     *,
     floor: float,
     weights: KeyWeights,
@@ -261,13 +256,12 @@ def candidates_of(
     Args:
         tables: of one database, sorted by id.
         columns: theirs.
-        similarity: likeness in meaning of two names, in [0, 1].
         floor: the smallest log odds of a pair.
         weights: of the evidence.
         contains: looks up values if the profiles say nothing about them.
         across: whether the tables are of several databases, and only pairs between these are searched.
     """
-    scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=across, weights=weights)
+    scored = score_all(columns, Mentions(tables), floor=floor, across=across, weights=weights)
     if contains is not None:
         scored = checked(scored, contains, weights)
     return compete(_joinable(scored, tables), across=across)
@@ -291,7 +285,6 @@ def single_keys(
     profiles: Sequence[TableProfile],
     *,
     across_sources: bool = False,
-    similarity: Similarity | None = None,
     weights: KeyWeights | None = None,
     contains: Contains | None = None,
     known: Sequence[Sequence[Column]] | None = None,
@@ -306,14 +299,13 @@ def single_keys(
     found: list[Candidate] = []
     for group, columns in zip(groups, known or columns_by_database(tables), strict=True):
         floor = log_odds(least_score(group), weights.surest)
-        here = candidates_of(group, columns, similarity, floor=floor, weights=weights, contains=contains)
+        here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
         found += [candidate for candidate in here if candidate.logit >= floor]
     if across_sources and len(groups) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)
-        between = candidates_of(
-            tables, columns_of(tables), similarity, floor=floor, weights=weights, contains=contains, across=True
-        )
+        every = columns_of(tables)
+        between = candidates_of(tables, every, floor=floor, weights=weights, contains=contains, across=True)
         found += [candidate for candidate in between if candidate.left.key not in parents]
     return [key_pair(candidate, weights.surest) for candidate in found]
 
@@ -372,7 +364,6 @@ def infer_key_pairs(
     *,
     declared: bool = True,
     across_sources: bool = False,
-    similarity: Similarity | None = None,
     min_score: float = ACCEPTED,
     read: Read | None = None,
     weights: KeyWeights | None = None,
@@ -385,7 +376,6 @@ def infer_key_pairs(
         declared: whether the keys that the source declares are used; they score 1 and are marked as declared. Keys that
             the user gave are always used, and keys that the user forbade never.
         across_sources: also look for keys between databases; they need more evidence.
-        similarity: likeness in meaning of two names, in [0, 1].
         min_score: leave out pairs with a lower score.
         read: gives columns of a table, by its id; composite keys are then checked against the rows.
         weights: of the evidence; None for tagframe's own.
@@ -403,9 +393,7 @@ def infer_key_pairs(
         ids = [table.id for table in tables]
         twice = sorted({name for name in ids if ids.count(name) > 1})
         raise InvalidArgument(f"table ids must differ; more than one table is called {', '.join(map(repr, twice))}")
-    found = single_and_composite_keys(
-        tables, read, weights, across_sources=across_sources, similarity=similarity, contains=contains
-    )
+    found = single_and_composite_keys(tables, read, weights, across_sources=across_sources, contains=contains)
     pairs = with_composites(*found)
     least = max(min_score, _FAINTEST)
     return [pair for pair in with_told(pairs, tables, declared=declared) if pair.score >= least]

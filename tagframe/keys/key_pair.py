@@ -31,7 +31,6 @@ class Evidence:
         null_share: of the left column, in [0, 1].
         families: the type families of both columns.
         name: how well the names fit, in [0, 1].
-        similarity: of the names' meanings, by the given function.
         referenced_by: other columns that reference the right column.
         reason: the evidence in words.
     """
@@ -45,7 +44,6 @@ class Evidence:
     null_share: float | None = None
     families: tuple[str, str] = ("", "")
     name: float = 0.0
-    similarity: float | None = None
     referenced_by: int = 0
     reason: str = ""
 

@@ -161,7 +161,6 @@ class Candidate:
         logit: log odds that the pair is a key.
         terms: the terms of the log odds, in the order of :data:`~tagframe.keys.terms.TERMS`.
         popular: other columns that reference the right one by name.
-        similarity: in meaning, if a function for it was given.
     """
 
     left: Column
@@ -173,7 +172,6 @@ class Candidate:
     logit: float
     terms: Floats
     popular: int = 0
-    similarity: float | None = None
 
 
 def probability(logit: float, surest: float | None = None) -> float:
@@ -196,7 +194,6 @@ def log_odds(score: float, surest: float | None = None) -> float:
 def score_all(
     columns: Sequence[Column],
     mentions: Mentions,
-    similarity: names.Similarity | None,
     *,
     floor: float,
     across: bool,
@@ -207,7 +204,6 @@ def score_all(
     Args:
         columns: of all tables.
         mentions: of the same tables.
-        similarity: likeness in meaning of two names, in [0, 1].
         floor: the smallest log odds of a pair; if it is low, columns that are usually not keys (cities, states) are
             possible targets, too.
         across: only pairs of different databases.
@@ -217,7 +213,7 @@ def score_all(
     pairs = candidate_pairs(columns, targets, mentions)
     if not pairs:
         return []
-    scorer = _Scorer(columns, mentions, similarity, across=across, weights=weights)
+    scorer = _Scorer(columns, mentions, across=across, weights=weights)
     lefts = np.repeat(np.array([*pairs]), [len(rights) for rights in pairs.values()])
     lefts, rights = scorer.possible(lefts, np.concatenate([*pairs.values()]))
     found = scorer.scored(lefts, rights, floor)
@@ -239,12 +235,11 @@ class _Scorer:
         self,
         columns: Sequence[Column],
         mentions: Mentions,
-        similarity: names.Similarity | None,
         *,
         across: bool,
         weights: KeyWeights,
     ) -> None:
-        self._columns, self._similarity, self._across, self._weights = columns, similarity, across, weights
+        self._columns, self._across, self._weights = columns, across, weights
         self.facts = Facts.of(columns)
         self._fits = Fits(columns)
         self._sketches = [column.profile.sketch for column in columns]
@@ -284,8 +279,7 @@ class _Scorer:
         meant = self._meant[lefts]
         elsewhere = (meant != left.table[:, None]) & (meant != right.table[:, None])
         named_elsewhere = np.where(elsewhere, self._sure[lefts], 0.0).max(axis=1, initial=0.0)
-        alike = self._alike(lefts, rights, score)
-        of_names = name_terms(left, right, matches, about, np.nan_to_num(alike), named_elsewhere, across=across)
+        of_names = name_terms(left, right, matches, about, named_elsewhere, across=across)
         logit = weighted_sum(of_names, weights.of_names)
         counted = right.low <= 10
         most = np.where(counted, weights.most_of_values(_MOST_OF_COUNTED), weights.most_of_values(MOST))
@@ -307,42 +301,13 @@ class _Scorer:
         of_values = value_terms(left, right, score[kept], contained, covered, ratio)
         logit = logit[kept] + weighted_sum(of_values, weights.of_values)
         terms = np.column_stack([*(term[kept] for term in of_names), *of_values])
-        likeness = alike[kept]
-        rows = zip(
-            lefts,
-            rights,
-            kept,
-            contained.listed(),
-            covered.listed(),
-            ratio.tolist(),
-            logit.tolist(),
-            terms,
-            likeness,
-            strict=True,
-        )
-        for one, other, at, held, back, of_ratio, odds, each, like in rows:
-            yield Candidate(
-                self._columns[one],
-                self._columns[other],
-                matches[at],
-                held,
-                back,
-                None if held is None else of_ratio,
-                odds,
-                each,
-                similarity=None if np.isnan(like) else float(like),
-            )
-
-    def _alike(self, lefts: Positions, rights: Positions, score: Floats) -> Floats:
-        """How alike the names are in meaning, where these do not fit; nan if nobody asked."""
-        found = np.full(len(lefts), np.nan)
-        if self._similarity is not None:
-            tables = self.facts.table
-            for at in np.flatnonzero((score < 0.5) & (tables[lefts] != tables[rights])):
-                found[at] = self._similarity(
-                    _described(self._columns[lefts[at]]), _described(self._columns[rights[at]])
-                )
-        return found
+        pairs = zip(lefts, rights, kept, contained.listed(), covered.listed(), strict=True)
+        for (one, other, at, held, back), of_ratio, odds, each in zip(
+            pairs, ratio.tolist(), logit.tolist(), terms, strict=True
+        ):
+            known_ratio = None if held is None else of_ratio
+            left_column, right_column = self._columns[one], self._columns[other]
+            yield Candidate(left_column, right_column, matches[at], held, back, known_ratio, odds, each)
 
     def _contained(self, lefts: Positions, rights: Positions) -> tuple[Overlaps, Overlaps]:
         """The share of the left columns' values that the right ones hold, and the reverse."""
@@ -394,7 +359,3 @@ def _has_codes(column: Column) -> bool:
     """
     found = [text for text in column.profile.samples if text and text.isalnum()]
     return sum(not text.isalpha() and not text.isdigit() for text in found) > 1
-
-
-def _described(column: Column) -> str:
-    return f"{' '.join(names.words(column.owner.name))} {' '.join(column.name.words)}"

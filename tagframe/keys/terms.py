@@ -210,7 +210,6 @@ def name_terms(
     right: Facts,
     matches: Sequence[names.NameMatch],
     about: Floats,
-    alike: Floats,
     named_elsewhere: Floats,
     *,
     across: bool,
@@ -221,7 +220,6 @@ def name_terms(
         left, right: the referencing and the referenced columns.
         matches: what their names say.
         about: how surely the left columns' names mean the right ones' tables, in [0, 1].
-        alike: how alike the names are in meaning, in [0, 1]; 0 if that is unknown.
         named_elsewhere: how surely the left columns' names mean a third table, in [0, 1].
         across: whether they are in two databases.
     """
@@ -240,7 +238,7 @@ def name_terms(
     of_measure = (right.family == "real") | (right.family == "date") | (right.family == "boolean")
     terms = (
         np.ones(count),
-        np.maximum(score, 0.5 * alike),
+        score,
         score >= 0.95,
         is_same,
         kind == "role",

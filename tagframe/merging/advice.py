@@ -133,7 +133,7 @@ def is_unnamed(key: KeyPair) -> bool:
     names = [{column.casefold() for column in columns} for columns in (key.left_columns, key.right_columns)]
     if names[0] == names[1] and not any(map(is_attribute, names[0])):
         return False
-    if key.evidence.chance is None or key.evidence.name >= FAINT_NAME or key.evidence.similarity is not None:
+    if key.evidence.chance is None or key.evidence.name >= FAINT_NAME:
         return False
     return key.evidence.chance > _HARDLY or not _share_a_word(key)
 

@@ -26,7 +26,6 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE
 from tagframe.joins.roles import joined_tables, roles_in, without_roles
 from tagframe.joins.steps import How
-from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_columns import NAMED, is_unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction, say_stacked, warn
@@ -37,7 +36,7 @@ _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
-def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
+def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
     >>> import pandas as pd
@@ -49,7 +48,6 @@ def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, *
     Args:
         *frames: one by one, or as one list or mapping from names; or a corpus, for the keys of its databases and
             folders.
-        similarity: likeness in meaning of two names, in [0, 1]; not for a corpus.
         **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Keys are found by names: if the frames
             have no names and no key is found, a warning says so.
 
@@ -62,7 +60,7 @@ def infer_keys(*frames: Frames | Corpus, similarity: Similarity | None = None, *
     if len(frames) == 1 and isinstance(frames[0], Corpus):
         return corpus_keys(frames[0])
     given = GivenFrames.of((named,) if named else cast("tuple[Frames, ...]", frames))
-    found = accepted_keys(given.profiled(), given.ids, similarity)
+    found = accepted_keys(given.profiled(), given.ids)
     if not found and not given.are_named:
         warn(f"no keys found: keys are found by names, and the frames have none; {NAMED}", DoubtfulJoinWarning)
     return found
@@ -72,7 +70,6 @@ def join_plan(
     *frames: Frames,
     on: On | None = None,
     keys: Sequence[str | KeyPair] | None = None,
-    similarity: Similarity | None = None,
     stack: bool = True,
     min_chance: float = MIN_CHANCE,
     roles: Literal["all"] | None = None,
@@ -90,7 +87,6 @@ def join_plan(
         *frames: one by one, or as one list or mapping from names.
         on: key pairs to join on, as for :func:`merge`.
         keys: the key pairs to choose from, in place of inferred ones; given as text, ``"a.x = b.y"``, they are certain.
-        similarity: likeness in meaning of two names, in [0, 1].
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one.
         min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
         roles: "all" joins a frame once for each column that refers to it, as for :func:`merge`.
@@ -101,14 +97,13 @@ def join_plan(
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _plan(GivenFrames.of(frames), on, keys, similarity, stack, min_chance, roles)
+    return _plan(GivenFrames.of(frames), on, keys, stack, min_chance, roles)
 
 
 def _plan(
     given: GivenFrames,
     on: On | None,
     keys: Sequence[str | KeyPair] | None,
-    similarity: Similarity | None,
     stack: bool,
     min_chance: float,
     roles: Literal["all"] | None,
@@ -125,7 +120,6 @@ def _plan(
         anchor=given.ids[0],
         given=pairs,
         keys=None if keys is None else _read(keys, tables),
-        similarity=similarity,
         stack_unions=stack_unions,
         min_chance=min_chance,
         roles=roles,
@@ -230,7 +224,7 @@ def merge(
         )
     given = GivenFrames.of(frames)
     if plan is None:
-        plan = _plan(given, on, None, None, stack is not False, min_chance, roles)
+        plan = _plan(given, on, None, stack is not False, min_chance, roles)
         if stack is None:
             say_stacked(plan, on)
     frame, report = run_plan(

@@ -319,17 +319,6 @@ def test_tables_of_one_shape_are_a_union_and_not_joined():
     assert pairs(frames) == {("sales_2023.shop_id", "shops.shop_id"), ("sales_2024.shop_id", "shops.shop_id")}
 
 
-def test_meaning_helps_where_names_differ():
-    pupils = pd.DataFrame({"ID": RANDOM.permutation(np.arange(1, 31)), "grade": ids(30, 5)})
-    friends = pd.DataFrame({"student_id": ids(60, 30), "since": ids(60, 20)})
-    friends.loc[0, "student_id"] = 30
-    frames = {"Highschooler": pupils, "Friend": friends}
-    plain = infer_key_pairs(open_corpus(frames).profiles, min_score=0.0)[0]
-    helped = infer_key_pairs(open_corpus(frames).profiles, min_score=0.0, similarity=lambda one, other: 0.9)[0]
-    assert helped.score > plain.score
-    assert helped.evidence.similarity == 0.9
-
-
 def test_the_order_of_the_tables_changes_nothing():
     profiles = open_corpus({"employees": EMPLOYEES, "departments": DEPARTMENTS}).profiles
     assert infer_key_pairs(profiles) == infer_key_pairs(profiles[::-1])
