@@ -14,8 +14,7 @@ from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, Table
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves
-from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
-from tagframe.joins.withholding import withholding
+from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order, withholding
 from tagframe.keys.key_pair import KeyPair
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import column_id, in_role
+from tagframe.corpus.references import Column, column_id, in_role
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.key_pair import KeyPair, Sign
 
@@ -34,7 +34,7 @@ class PlanTable:
         parts: the tables of a stack; empty for a single table.
         origin: the column of a stack that says which part a row is from.
         hidden: columns that are in no result: those that the user hid, and those that would tell their cells in this
-            plan (:func:`tagframe.joins.withholding.withholding`).
+            plan (:func:`tagframe.joins.steps.withholding`).
         unprompted: columns that are in results, but that models do not read and that are not written down.
         place: the kind of the table's engine, if the tables of the plan are in several engines; else "".
         row_bytes: the size of a row in bytes, roughly; 0 if ``place`` is "".
@@ -277,3 +277,40 @@ def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]
                     trail[other] = [*trail[table], key]
                     queue.append(other)
     return trail[end]
+
+
+def withholding(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> tuple[PlanTable, ...]:
+    """The tables of a plan, with the columns that its result leaves out."""
+    secret = {(source.id, column) for source in sources for column in source.hidden_by_user}
+    if not secret:
+        return tuple(replace(source, hidden=()) if source.hidden else source for source in sources)
+    telling = told_by(secret, sources, steps)
+    kept = {source.id: tuple(name for name in source.columns if (source.id, name) in telling) for source in sources}
+    return tuple(replace(source, hidden=kept[source.id]) for source in sources)
+
+
+def told_by(secret: Collection[Column], sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> set[Column]:
+    """The secret columns, and the columns whose cells reveal theirs in the rows of a plan.
+
+    A column that is joined to a hidden one by equality has its cells. If that column identifies the rows of its table,
+    as days identify the rows of a calendar, every other identifying column of the table reveals the cells, too. So does
+    each column that is equal to one of these, and so on. A column that the user hid reveals nothing by itself, because
+    nobody reads it.
+
+    Args:
+        secret: table id and column.
+        sources, steps: of the plan.
+    """
+    by_id = {source.id: source for source in sources}
+    pairs = [((step.base, mine), (step.table, theirs)) for step in steps for mine, _, theirs in step.comparisons]
+    telling, grows = {*secret}, True
+    while grows:
+        before = len(telling)
+        for one, other in [*pairs, *((other, one) for one, other in pairs)]:
+            if one in telling and other not in telling:
+                telling.add(other)
+                table, column = other
+                if column in by_id[table].known_by:
+                    telling.update((table, name) for name in by_id[table].known_by)
+        grows = len(telling) > before
+    return telling
