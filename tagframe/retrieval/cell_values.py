@@ -135,15 +135,9 @@ class ValueIndex:
             if not len(owners) or any(taken[span[0] : span[1]]):
                 continue
             taken[span[0] : span[1]] = [True] * (span[1] - span[0])
-            by_table: dict[int, int] = {}
-            for owner in owners.tolist():
-                by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
-            tables = tuple(sorted(by_table))
-            columns = tuple(by_table[table] for table in tables)
-            hit = ValueHit(value, tables, columns, rarity_of(len(tables)), written_so)
-            found.append((span[0], hit))
+            found.append((span[0], self._hit(value, owners, written_so)))
         found += self._inflected(words, stops, taken)
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
 
@@ -161,13 +155,15 @@ class ValueIndex:
             known = np.flatnonzero(last > first).tolist()
             if not known:
                 continue
-            by_table: dict[int, int] = {}
-            for owner in self._owners[first[known[0]] : last[known[0]]].tolist():
-                by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
-            tables = tuple(sorted(by_table))
-            columns, cells = tuple(by_table[table] for table in tables), (others[known[0]],) * len(tables)
-            found.append((position, ValueHit(word, tables, columns, rarity_of(len(tables)), False, cells)))
+            owners = self._owners[first[known[0]] : last[known[0]]]
+            found.append((position, self._hit(word, owners, False, others[known[0]])))
         return found
+
+    def _hit(self, text: str, owners: npt.NDArray[np.int32], is_name: bool, cell: str = "") -> ValueHit:
+        """The hit of words that these columns hold: the first column of each table, the owners being ascending."""
+        tables, first = np.unique(self._table[owners], return_index=True)
+        columns, cells = self._column[owners[first]], (cell,) * len(tables) if cell else ()
+        return ValueHit(text, tuple(tables.tolist()), tuple(columns.tolist()), rarity_of(len(tables)), is_name, cells)
 
 
 def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tuple[tuple[str, str], ...]:
@@ -283,23 +279,7 @@ _COMMON = 50
 """If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Which tables hold the names of a question; n tables, h names.
-
-    Attributes:
-        names: the names, as written in the question.
-        rows: shape (h, n), 1 for each table that holds a name.
-        here: shape (n,), how many names this table alone holds in its database. Names that table or column names
-            explain do not count. A key column and the columns that refer to it share such a name.
-    """
-
-    names: tuple[str, ...]
-    rows: Floats
-    here: Floats
-
-
-def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]) -> Held:
+def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]) -> tuple[Floats, Floats]:
     """Which tables hold the names among some values of a question. As a rule, the question needs one of them.
 
     A table holds a name if its cells have it, or if a key joins it to the column that has it: a long column's profile
@@ -310,6 +290,11 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
         index: of the corpus.
         hits: the values.
         named: for each word in names of tables or columns, shape (n,): above 0 if a name of that table has it.
+
+    Returns:
+        Shape (names, tables), 1 for each table that holds a name; and shape (tables,), how many names this table alone
+        holds in its database. Names that table or column names explain do not count. A key column and the columns that
+        refer to it share such a name.
     """
     names = [hit for hit in hits if hit.is_name]
     rows, here = np.zeros((len(names), len(index.tables))), np.zeros(len(index.tables))
@@ -330,7 +315,7 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
             row[list(every)] = 1.0
             if any(role >= roles.keys() for role in roles.values()):
                 here[list(every)] += 1 / len(every)
-    return Held(tuple(hit.text for hit in names), rows, here)
+    return rows, here
 
 
 def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:

@@ -195,23 +195,16 @@ def retrieve_tables(
         raise InvalidArgument("the question comes first: retrieve_tables(question, corpus)")
     with config.of_call(retrieve_tables, settings):
         form = Form(as_printed, variant, weights, omega, candidates, covered_at)
+        corpus = config.require_corpus(corpus)
+        chosen = in_form(searching(_method(method), beam=beam, hops=hops), form)
+        size = _size(k, chosen)
+        _check_confidence(confidence, chosen)
+        if refine and not chosen.refines:
+            raise InvalidArgument(f"method {chosen.name!r} has no second look; refine= is for method 'auto'")
         search = partial(
-            _retrieved,
-            config.require_corpus(corpus),
-            question,
-            k=k,
-            method=method,
-            anchor=anchor,
-            evidence=evidence,
-            decomposition=decomposition,
-            coarse=coarse,
-            confidence=confidence,
-            refine=refine,
-            decompose=decompose,
-            form=form,
-            beam=beam,
-            hops=hops,
-        )
+            _retrieved, corpus, question, chosen, form, size, anchor, evidence, decomposition, coarse, confidence,
+            refine, decompose or chosen.asks_model,
+        )  # fmt: skip
         if quote:
             return _quoted(search, refine)
         with logs.run("retrieval", "retrieve_tables") as told:
@@ -240,9 +233,9 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
 def _retrieved(
     corpus: Corpus,
     question: str,
-    *,
-    k: int | Literal["auto"] | None,
-    method: str | Method[Any, Any] | None,
+    chosen: Method[Any, Any],
+    form: Form,
+    size: int | None,
     anchor: str | None,
     evidence: str,
     decomposition: Sequence[str] | None,
@@ -250,17 +243,10 @@ def _retrieved(
     confidence: float | None,
     refine: bool,
     decompose: bool,
-    form: Form,
-    beam: int | None,
-    hops: int | None,
+    *,
     lm: LM | None = None,
     by_words: bool = False,
 ) -> RetrievedTables:
-    chosen = in_form(searching(_method(method), beam=beam, hops=hops), form)
-    size = _size(k, chosen)
-    _check_confidence(confidence, chosen)
-    if refine and not chosen.refines:
-        raise InvalidArgument(f"method {chosen.name!r} has no second look; refine= is for method 'auto'")
     asked = Question.of(f"{question} {evidence}" if evidence else question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus or its catalogue is empty")
@@ -268,7 +254,6 @@ def _retrieved(
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
     anchored = None if anchor is None else index.position(anchor)
-    decompose = decompose or chosen.asks_model
     if not (refine or (chosen.may_ask and decompose)):
         lm = None
     elif lm is None and (refine or config.current().model("retrieve") is not None):
@@ -280,48 +265,41 @@ def _retrieved(
     asked = _taken_apart(asked, decomposition, lm if decompose else None, chosen)
     second_look = ""
     statements = statements_of(corpus)
-    if coarse is None:
-        found = chosen.relevance(index, asked, lm)
-        if isinstance(found, np.ndarray) and found.shape != (len(index.tables),):
-            raise InvalidArgument(
-                f"method {chosen.name!r}: relevance must have the shape ({len(index.tables)},); got {found.shape}"
-            )
-        if isinstance(found, Evidence):
-            found = with_names_read(corpus, index, asked, found)
-        if isinstance(found, Evidence) and statements:
-            found = with_learned(found, index, asked, statements, vectors_of(corpus))
-        is_told = isinstance(found, Evidence) and found.looked is not None
-        if refine and lm is not None and not is_told:
-            prepared, second_look = _refined(index, asked, chosen, found, lm, anchored, size)
-        else:
-            prepared = chosen.prepare(index, asked, found, anchored, size)
+    found = chosen.relevance(index, asked, lm) if coarse is None else _given_relevance(index, coarse, chosen)
+    if isinstance(found, np.ndarray) and found.shape != (len(index.tables),):
+        raise InvalidArgument(
+            f"method {chosen.name!r}: relevance must have the shape ({len(index.tables)},); got {found.shape}"
+        )
+    is_told = coarse is not None
+    if isinstance(found, Evidence):
+        found = with_names_read(corpus, index, asked, found)
+        found = with_learned(found, index, asked, statements, vectors_of(corpus)) if statements else found
+        is_told = found.looked is not None
+    if refine and lm is not None and not is_told:
+        prepared, second_look = _refined(index, asked, chosen, found, lm, anchored, size)
     else:
-        prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored, size)
+        prepared = chosen.prepare(index, asked, found, anchored, size)
     problem = prepared.problem if confidence is None else replace(prepared.problem, confidence=confidence)
     selection = chosen.select(problem, size)
     _check_selection(selection, chosen, prepared.tables, anchored, size)
     why = reasons_for(index, asked, prepared, selection, anchored)
     values = () if prepared.evidence is None else prepared.evidence.values
+    chances: Sequence[float | None]
+    chances = [None] * len(prepared.tables) if selection.probability is None else [*map(float, selection.probability)]
     hits = tuple(
         TableHit(
-            index.tables[prepared.tables[position]].id,
-            float(selection.score[rank]),
-            tuple(why[rank]),
-            None if selection.probability is None else float(selection.probability[position]),
-            index.families[prepared.tables[position]].parts,
-            cells_of(values, prepared.tables[position], index.tables[prepared.tables[position]]),
+            index.tables[table].id, score, tuple(reasons), chances[position], index.families[table].parts,
+            cells_of(values, table, index.tables[table]),
         )
-        for rank, position in enumerate(selection.indices)
-    )
+        for position, score, reasons in zip(selection.indices, map(float, selection.score), why, strict=True)
+        for table in [prepared.tables[position]]
+    )  # fmt: skip
     hits = _with_twins(hits, corpus, question, anchor)
     if size is None:
         hits = _without_unmeant(hits, corpus, question)
     fitted = unfitted(embedder) if chosen.says_k else ""
-    notes = [
-        note
-        for note in (_form_said(chosen, form, index, prepared), selection.note, by_rules, second_look, fitted)
-        if note
-    ]
+    said = _form_said(chosen, form, index, prepared)
+    notes = [note for note in (said, selection.note, by_rules, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
     if size is None and selection.confidence is not None and selection.confidence < problem.confidence:
         notes += _what_helps(index, prepared.tables, statements)
