@@ -320,10 +320,10 @@ class JoinPlan(Public):
                 tuple(map(PlanTable.from_json, data["tables"])),
                 float(data["score"]),
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),
-                tuple(cls.from_json(plan) for plan in data.get("ambiguous", ())),
-                bool(data.get("is_anchored", False)),
-                tuple(data.get("left_out", ())),
-                tuple(data.get("unconnected", ())),
+                tuple(cls.from_json(plan) for plan in data["ambiguous"]),
+                bool(data["is_anchored"]),
+                tuple(data["left_out"]),
+                tuple(data["unconnected"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

@@ -102,10 +102,9 @@ class PlanTable:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
         """Read what :meth:`to_json` wrote."""
-        parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
-        names = {name: tuple(data.get(name, ())) for name in _NAMES}
-        names["hidden_by_user"] = names["hidden_by_user"] or names["hidden"]  # of a plan that was written before
-        aggregates = tuple((column, function) for column, function in data.get("aggregates", ()))
+        parts = tuple(map(cls.from_json, data["parts"]))
+        names = {name: tuple(data[name]) for name in _NAMES}
+        aggregates = tuple((column, function) for column, function in data["aggregates"])
         return cls(**{**data, **names, "parts": parts, "aggregates": aggregates})
 
 
@@ -130,10 +129,8 @@ class JoinStep:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> JoinStep:
         """Read what :meth:`JoinPlan.to_json` wrote of it."""
-        columns, base_columns = tuple(data["columns"]), tuple(data["base_columns"])
-        return cls(
-            data["table"], columns, data["base"], base_columns, data["cardinality"], KeyPair.from_json(data["key"])
-        )
+        columns = {name: tuple(data[name]) for name in ("columns", "base_columns")}
+        return cls(**{**data, **columns, "key": KeyPair.from_json(data["key"])})
 
     @property
     def left(self) -> str:
