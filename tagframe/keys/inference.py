@@ -238,10 +238,6 @@ def _sides(
     return (table.id, left, other.id, right) if all(left) and all(right) else None
 
 
-def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
-    return sorted(pairs, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
-
-
 def candidates_of(
     tables: Sequence[TableProfile],
     columns: Sequence[Column],
@@ -356,7 +352,8 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
             reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
             pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
         found[pair] = pair
-    return _best_first(_allowed(found.values(), tables))
+    allowed = _allowed(found.values(), tables)
+    return sorted(allowed, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
 
 
 def infer_key_pairs(

@@ -580,7 +580,7 @@ class RetrievalIndex:
         else:
             wanted = [frozenset(terms(plain(subquery))) for subquery in subqueries]
             each = [
-                np.array([[_share(words, held) for held in self._column_terms(table)] for words in wanted])
+                np.array([[len(one & held) / max(len(one), 1) for held in self._column_terms(table)] for one in wanted])
                 for table in tables
             ]
         each = [
@@ -594,10 +594,6 @@ class RetrievalIndex:
 def _is_number(column: ColumnProfile) -> bool:
     """Whether a column may be a measure, judged by its values and its name."""
     return column.family in _NUMBERS and not STRONG_KEY_WORDS.intersection(words_of(column.name)[-1:])
-
-
-def _share(wanted: frozenset[str], held: frozenset[str]) -> float:
-    return len(wanted & held) / max(len(wanted), 1)
 
 
 def plain(subquery: str) -> str:
@@ -615,19 +611,8 @@ def code_of_index() -> str:
 
 
 _CODE = (
-    (
-        "index",
-        "families",
-        "lexical",
-        "segment",
-        "cell_values",
-        "vocabulary",
-        "words",
-        "links",
-        "overlay",
-        "index_refresh",
-    ),
-    ("canonical", "documents", "vectors"),
+    "index families lexical segment cell_values vocabulary words links overlay index_refresh".split(),
+    "canonical documents vectors".split(),
 )
 
 

@@ -90,7 +90,8 @@ def _may_stand(piece: str, start: int, is_last: bool) -> bool:
 
 def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tuple[TableProfile, ...]:
     """The tables under names that are split into words. The ids stay; tables whose names stay are the same objects."""
-    apart = {name: segmenter.name(name) for name in {name for table in tables for name in _names(table)}}
+    columns = {column.name for table in tables for column in table.columns}
+    apart = {name: segmenter.name(name) for name in columns.union(table.name for table in tables)}
     return tuple(
         replace(
             table,
@@ -138,7 +139,3 @@ class WordsApart:
 
     def __getitem__(self, position: int) -> TableProfile:
         return with_words_apart([self.own[position]], self._segmenter)[0]
-
-
-def _names(table: TableProfile) -> list[str]:
-    return [table.name, *(column.name for column in table.columns)]

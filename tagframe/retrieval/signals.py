@@ -21,36 +21,11 @@ from tagframe.retrieval.words import known_form
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
-SIGNALS = (
-    "dense",
-    "lexical",
-    "column",
-    "words",
-    "attributes",
-    "name",
-    "name_share",
-    "column_name",
-    "attribute_name",
-    "value",
-    "plain_value",
-    "only_value",
-    "only_here",
-    "neighbour",
-    "neighbour_alone",
-    "database",
-    "database_top3",
-    "said",
-    "database_lexical",
-    "database_words",
-    "database_attributes",
-    "database_named",
-    "named",
-    "words_apart",
-    "dense_apart",
-    "lexical_apart",
-    "width",
-    "database_width",
-    "database_apart",
+SIGNALS = tuple(
+    """dense lexical column words attributes name name_share column_name attribute_name value plain_value only_value
+    only_here neighbour neighbour_alone database database_top3 said database_lexical database_words
+    database_attributes database_named named words_apart dense_apart lexical_apart width database_width
+    database_apart""".split()
 )
 """The signals of a table, in the order of ``SelectionProblem.signals``.
 

@@ -61,7 +61,7 @@ def terms_of(words: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def _terms_of_word(word: str) -> tuple[str, ...]:
-    return tuple(stem(piece) for piece in identifier_words(_without_ending(word)) if piece not in STOP_WORDS)
+    return tuple(stem(piece) for piece in identifier_words(re.split("['’]", word)[0]) if piece not in STOP_WORDS)
 
 
 def stem(word: str) -> str:
@@ -79,10 +79,6 @@ def without_accents(text: str) -> str:
         return text
     letters = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
     return unicodedata.normalize("NFC", "".join(letter for letter in letters if letter not in _ACCENTS))
-
-
-def _without_ending(word: str) -> str:
-    return word.replace("’", "'").partition("'")[0]
 
 
 # Other forms of a word are looked up, never compared with each other: a form counts only if a name or a cell is written
