@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, combinations
 from typing import Any
 
@@ -15,7 +15,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.components import Components
+from tagframe.joins.components import Components, ways_from
 from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
@@ -70,13 +70,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
             one, other = edge.ends
             neighbours[one].append(other)
             neighbours[other].append(one)
-    hops = {start: 0}
-    queue = [start]
-    for table in queue:
-        for other in neighbours[table]:
-            if other not in hops:
-                hops[other] = hops[table] + 1
-                queue.append(other)
+    hops = {table: len(way) - 1 for table, way in ways_from(start, neighbours).items()}
     far = len(hops)
     return [
         replace(edge, strength=edge.strength - _HOP * min(hops.get(table, far) for table in edge.ends))
@@ -117,20 +111,8 @@ def _chains(keys: Sequence[KeyPair]) -> Callable[[str, str], tuple[str, ...]]:
     for key in keys:
         if key.left_table != key.right_table:
             refers[key.left_table].append(key.right_table)
-
-    def between(start: str, end: str) -> tuple[str, ...]:
-        ways: dict[str, tuple[str, ...]] = {start: ()}
-        queue = [start]
-        for table in queue:
-            for other in refers[table]:
-                if other == end:
-                    return ways[table]
-                if other not in ways:
-                    ways[other] = (*ways[table], other)
-                    queue.append(other)
-        return ()
-
-    return lambda one, other: between(one, other) or between(other, one)
+    ways = cache(partial(ways_from, neighbours=refers))
+    return lambda one, other: ways(one).get(other, ())[1:-1] or ways(other).get(one, ())[1:-1]
 
 
 def _unique(table: TableProfile) -> tuple[str, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, column_id, in_role
+from tagframe.joins.components import ways_from
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.key_pair import KeyPair, Sign
 
@@ -264,16 +267,11 @@ def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources:
 
 def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
     """The keys of a tree between two of its tables."""
-    trail: dict[str, list[KeyPair]] = {start: []}
-    queue = [start]
-    for table in queue:
-        for key in keys:
-            if table in key.tables:
-                (other,) = key.tables - {table}
-                if other not in trail:
-                    trail[other] = [*trail[table], key]
-                    queue.append(other)
-    return trail[end]
+    between = {key.tables: key for key in keys}
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    for one, other in (ends for tables in between for ends in permutations(tables)):
+        neighbours[one].append(other)
+    return [between[frozenset(ends)] for ends in pairwise(ways_from(start, neighbours)[end])]
 
 
 def withholding(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> tuple[PlanTable, ...]:
