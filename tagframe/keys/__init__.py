@@ -1,8 +1,8 @@
 """Keys between tables: pairs of columns with the same meaning, each with a chance and its evidence."""
 
-from tagframe.keys.inference import given_keys, infer_key_pairs
+from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import evidence_share
-from tagframe.keys.unions import UnionGroup, infer_unions
+from tagframe.keys.unions import infer_unions
 
-__all__ = ["Evidence", "KeyPair", "UnionGroup", "evidence_share", "given_keys", "infer_key_pairs", "infer_unions"]
+__all__ = ["Evidence", "KeyPair", "evidence_share", "infer_key_pairs", "infer_unions"]

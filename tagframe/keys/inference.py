@@ -194,11 +194,6 @@ def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
     return replace(pair, score=max(score, pair.score) if key.said == "yes" else score, evidence=evidence)
 
 
-def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The keys that the user gave and did not forbid later; ``infer_key_pairs`` includes those of its tables."""
-    return _allowed(_declared(tables, given=True), tables)
-
-
 def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The pairs without those that the user forbade, and without those on columns that no table joins on."""
     forbidden = _forbidden(tables)

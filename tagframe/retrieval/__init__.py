@@ -1,7 +1,6 @@
 """Finds the tables of a corpus that answer a question together."""
 
 from tagframe.retrieval.decompose import Decomposer
-from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
 from tagframe.retrieval.methods.greedy import GreedyWeights
 from tagframe.retrieval.prepare import Prepared, all_tables, among_candidates, by_both, by_meaning, by_words
@@ -18,7 +17,6 @@ __all__ = [
     "Method",
     "Prepared",
     "Question",
-    "RetrievalIndex",
     "RetrieveOptions",
     "RetrievedTables",
     "Selection",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -46,18 +46,7 @@ DEFAULT_K = 5
 """The number of tables that a method returns if k is not given and the method cannot choose k."""
 
 
-class FormOptions(TypedDict, total=False):
-    """The keywords of :func:`retrieve_tables` that say what of a paper's method is as printed."""
-
-    as_printed: bool
-    variant: Variant | None
-    weights: str | JarWeights | GreedyWeights | None
-    omega: Omega | None
-    candidates: int | None
-    covered_at: float | None
-
-
-class RetrieveOptions(SearchSettings, FormOptions, total=False):
+class RetrieveOptions(SearchSettings, total=False):
     """The keywords that :func:`retrieve_tables` shares with the methods of that name on a corpus and a frame."""
 
     k: int | Literal["auto"] | None
@@ -68,6 +57,12 @@ class RetrieveOptions(SearchSettings, FormOptions, total=False):
     confidence: float | None
     refine: bool
     decompose: bool
+    as_printed: bool
+    variant: Variant | None
+    weights: str | JarWeights | GreedyWeights | None
+    omega: Omega | None
+    candidates: int | None
+    covered_at: float | None
     beam: int | None
     hops: int | None
 

@@ -100,9 +100,7 @@ class _Level:
 
     def part(self, rows: Any) -> _Level:
         """Some of the partial sets."""
-        return _Level(
-            self.sets[rows], self.last[rows], self.additive[rows], self.largest_join[rows], self.covered[rows]
-        )
+        return _Level(*(part[rows] for part in vars(self).values()))
 
 
 class _Search:
