@@ -33,10 +33,10 @@ from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.joinability import Omega
+from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
 from tagframe.retrieval.methods.murre import Ablation, searching
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import JAR_WEIGHTS, LINKED, Floats, spanning_forest
 from tagframe.retrieval.retrieve import in_form
 from tagframe.retrieval.signals import SIGNALS

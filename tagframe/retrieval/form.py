@@ -19,7 +19,7 @@ import numpy as np
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.joinability import Omega
-from tagframe.retrieval.prepare import CANDIDATES, Setup, by_both, by_meaning
+from tagframe.retrieval.method import CANDIDATES, Setup, by_both, by_meaning
 from tagframe.retrieval.problem import JarWeights
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.joinability import Omega
 from tagframe.retrieval.learned import known_of, told
+from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.methods import METHODS, Method, method_named
 from tagframe.retrieval.methods.greedy import GreedyWeights
 from tagframe.retrieval.methods.murre import searching
-from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Floats, JarWeights, Selection
 from tagframe.retrieval.question import LONGEST, Question
 from tagframe.retrieval.read_cells import with_names_read

@@ -22,8 +22,7 @@ import numpy.typing as npt
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.form import Form
-from tagframe.retrieval.method import Method
-from tagframe.retrieval.prepare import among_candidates, by_both
+from tagframe.retrieval.method import Method, among_candidates, by_both
 from tagframe.retrieval.problem import (
     JAR_WEIGHTS,
     PAPER_WEIGHTS,

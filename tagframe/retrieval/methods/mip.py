@@ -17,9 +17,8 @@ import numpy as np
 from tagframe.errors import MissingExtra
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.form import Form, Variant
-from tagframe.retrieval.method import Method
+from tagframe.retrieval.method import Method, by_both, column_by_column
 from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact, jar_weights
-from tagframe.retrieval.prepare import by_both, column_by_column
 from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, Floats, JarWeights, Selection, best_first
 
 SECONDS = 60.0
