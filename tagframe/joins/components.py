@@ -52,7 +52,8 @@ def spanning_tree(nodes: Iterable[N], pairs: Sequence[tuple[N, N]]) -> list[int]
 
 def ways_from(start: N, neighbours: Mapping[N, Iterable[N]]) -> dict[N, tuple[N, ...]]:
     """For each node that can be reached from the start: the nodes of the shortest way to it, both ends included."""
-    ways, queue = {start: (start,)}, [start]
+    ways: dict[N, tuple[N, ...]] = {start: (start,)}
+    queue = [start]
     for node in queue:
         for other in neighbours.get(node, ()):
             if other not in ways:
