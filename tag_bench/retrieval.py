@@ -30,14 +30,13 @@ from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import Method, method_named
 from tagframe.retrieval import Question as Asked
-from tagframe.retrieval.column_problem import JAR_WEIGHTS
 from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.joinability import Omega
 from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
 from tagframe.retrieval.methods.murre import Ablation, searching
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.omega import Omega
-from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
+from tagframe.retrieval.problem import JAR_WEIGHTS, LINKED, Floats, spanning_forest
 from tagframe.retrieval.retrieve import in_form
 
 AUTO = 0

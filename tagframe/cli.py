@@ -162,7 +162,7 @@ def index(corpus: str, output: Path) -> None:
     Example: tagframe index lake/ -o lake.catalogue
     """
     from tagframe.embed import get_embedder
-    from tagframe.retrieval.index_cache import index_of
+    from tagframe.retrieval.index import index_of
 
     opened = _opened(corpus)
     index_of(opened, get_embedder())

@@ -12,7 +12,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import facts_of
 from tagframe.errors import TagframeError
-from tagframe.keys.places import places_of
+from tagframe.keys.database_keys import places_of
 from tests.folders import FOLDERS, Folder, drawn, named
 
 pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")

@@ -35,7 +35,7 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, SIGNALS, TOLD
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import among_promising, confidence_of, learned_sets, pool, posterior
-from tagframe.retrieval.methods.confidence import BARE
+from tagframe.retrieval.methods.posterior import BARE
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.problem import Floats

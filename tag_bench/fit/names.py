@@ -30,7 +30,7 @@ from tag_bench.fit.tables import Judged, automatic, fit_confidence, fit_stages, 
 from tag_bench.fit.worlds import read_worlds
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import completeness
-from tagframe.retrieval.methods.confidence import BARE, NAMES, ONE_WAY, doubts, names_features
+from tagframe.retrieval.methods.posterior import BARE, NAMES, ONE_WAY, doubts, names_features
 from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
 from tagframe.retrieval.problem import Floats
 
@@ -56,7 +56,7 @@ class Asked:
     Attributes:
         data: the benchmark's name.
         world: the variant, and the kind of a synthetic warehouse.
-        facts: of the question, with :func:`~tagframe.retrieval.methods.confidence.doubts`.
+        facts: of the question, with :func:`~tagframe.retrieval.methods.posterior.doubts`.
         features: of the set, shape (len(NAMES),).
         is_complete: whether the set has all needed tables.
         needed: the number of needed tables.

@@ -30,8 +30,7 @@ from tagframe.retrieval.methods.auto import (
     of_size,
     posterior,
 )
-from tagframe.retrieval.methods.confidence import COMPLETE, complete_features, doubts
-from tagframe.retrieval.methods.posterior import Posterior
+from tagframe.retrieval.methods.posterior import COMPLETE, Posterior, complete_features, doubts
 from tagframe.retrieval.methods.sets import LARGEST, missing_joins
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import Floats, SelectionProblem

@@ -21,7 +21,7 @@ from tag_bench.lake import ADJECTIVES, NOUNS
 from tag_bench.measured import memory_mb, peak_mb, spread
 from tagframe.embed import get_embedder
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 
 
 def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:

@@ -22,13 +22,12 @@ from tag_bench.measured import spread
 from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
 from tagframe.retrieval import Question, Selection
-from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.method import CANDIDATES, column_joins
 from tagframe.retrieval.methods.exact import exact
 from tagframe.retrieval.methods.greedy import greedy
 from tagframe.retrieval.methods.mip import mip
-from tagframe.retrieval.prepare import CANDIDATES, column_joins
-from tagframe.retrieval.problem import best_first
+from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, best_first
 
 
 def cases(

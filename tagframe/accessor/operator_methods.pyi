@@ -13,7 +13,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
-from tagframe.merging.given_frames import Frames
+from tagframe.merging.frames import Frames
 from tagframe.merging.run import Validate
 from tagframe.merging.run import Where
 from tagframe.operators.cascade import Cascade

@@ -22,7 +22,7 @@ from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
 from tagframe.merging.where import where_of
 from tagframe.retrieval import RetrievedTables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import nearest_columns
 

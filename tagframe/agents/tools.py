@@ -64,7 +64,7 @@ from tagframe.merging.advice import heard
 from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.operators import arun
 from tagframe.retrieval import RetrievedTables, retrieve_tables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieved import said_of_joins

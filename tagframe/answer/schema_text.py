@@ -17,8 +17,8 @@ from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
 from tagframe.joins.roles import keys_in_roles, without_roles
 from tagframe.keys import KeyPair
+from tagframe.keys.database_keys import places_of
 from tagframe.keys.inference import ACCEPTED, with_told
-from tagframe.keys.places import places_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import roles_named
 from tagframe.retrieval.words import words_in

@@ -4,7 +4,6 @@ from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.components import Components
 from tagframe.joins.infer import accepted_keys, corpus_keys, keys_between, plan_tables
 from tagframe.joins.key_text import On, keys_on
-from tagframe.joins.moves import PlannedMove
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
@@ -18,7 +17,6 @@ __all__ = [
     "JoinStep",
     "On",
     "PlanTable",
-    "PlannedMove",
     "accepted_keys",
     "corpus_keys",
     "keys_between",

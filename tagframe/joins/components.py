@@ -1,8 +1,8 @@
-"""The connected components of a graph, and its spanning trees."""
+"""The connected components of a graph, its spanning trees, and the shortest ways in it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 N = TypeVar("N", bound=Hashable)
@@ -48,3 +48,15 @@ def spanning_tree(nodes: Iterable[N], pairs: Sequence[tuple[N, N]]) -> list[int]
     """
     parts = Components(nodes)
     return [position for position, (one, other) in enumerate(pairs) if parts.join(one, other)]
+
+
+def ways_from(start: N, neighbours: Mapping[N, Iterable[N]]) -> dict[N, tuple[N, ...]]:
+    """For each node that can be reached from the start: the nodes of the shortest way to it, both ends included."""
+    ways: dict[N, tuple[N, ...]] = {start: (start,)}
+    queue = [start]
+    for node in queue:
+        for other in neighbours.get(node, ()):
+            if other not in ways:
+                ways[other] = (*ways[node], other)
+                queue.append(other)
+    return ways

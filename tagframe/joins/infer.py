@@ -25,10 +25,11 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.keys.checking import contains_in
-from tagframe.keys.database_keys import code_of_keys, database_keys
+from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
 from tagframe.keys.inference import (
     ACCEPTED,
     LARGE,
+    by_database,
     composites_of,
     single_and_composite_keys,
     single_keys,
@@ -38,7 +39,6 @@ from tagframe.keys.inference import (
 from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import copies_in
-from tagframe.keys.places import places_of
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 """From key pairs to extra evidence for some of them, beside their score, in log odds."""
@@ -226,10 +226,7 @@ def corpus_keys(corpus: Corpus) -> list[KeyPair]:
 def possible_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus, faint ones too, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
-    by_database: dict[str, list[TableProfile]] = {}
-    for profile in tables:
-        by_database.setdefault(profile.database, []).append(profile)
-    found = [key for group in by_database.values() for key in database_keys(tuple(group), True, facts).pairs]
+    found = [key for group in by_database(tables) for key in database_keys(tuple(group), True, facts).pairs]
     home = {profile.id: profile.database for profile in tables}
     between = with_told(places_of(tables, facts).keys, tables)
     found += [key for key in between if home[key.left_table] != home[key.right_table]]

@@ -65,12 +65,9 @@ def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> li
             continue
         asked = [step.base for step in steps if step.table == table]
         asked += [step.table for step in steps if step.base == table == start]
-        found.append(PlannedMove(table, source.place, rows[table], _size(source, rows[table]), tuple(asked)))
+        size = None if (count := rows[table]) is None else round(count * source.row_bytes)
+        found.append(PlannedMove(table, source.place, rows[table], size, tuple(asked)))
     return found
-
-
-def _size(source: PlanTable, rows: int | None) -> int | None:
-    return None if rows is None else round(rows * source.row_bytes)
 
 
 def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:

@@ -14,8 +14,7 @@ from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, Table
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves
-from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
-from tagframe.joins.withholding import withholding
+from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order, withholding
 from tagframe.keys.key_pair import KeyPair
 
 
@@ -321,10 +320,10 @@ class JoinPlan(Public):
                 tuple(map(PlanTable.from_json, data["tables"])),
                 float(data["score"]),
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),
-                tuple(cls.from_json(plan) for plan in data.get("ambiguous", ())),
-                bool(data.get("is_anchored", False)),
-                tuple(data.get("left_out", ())),
-                tuple(data.get("unconnected", ())),
+                tuple(cls.from_json(plan) for plan in data["ambiguous"]),
+                bool(data["is_anchored"]),
+                tuple(data["left_out"]),
+                tuple(data["unconnected"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import column_id, in_role
+from tagframe.corpus.references import Column, column_id, in_role
+from tagframe.joins.components import ways_from
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.key_pair import KeyPair, Sign
 
@@ -34,7 +37,7 @@ class PlanTable:
         parts: the tables of a stack; empty for a single table.
         origin: the column of a stack that says which part a row is from.
         hidden: columns that are in no result: those that the user hid, and those that would tell their cells in this
-            plan (:func:`tagframe.joins.withholding.withholding`).
+            plan (:func:`tagframe.joins.steps.withholding`).
         unprompted: columns that are in results, but that models do not read and that are not written down.
         place: the kind of the table's engine, if the tables of the plan are in several engines; else "".
         row_bytes: the size of a row in bytes, roughly; 0 if ``place`` is "".
@@ -102,10 +105,9 @@ class PlanTable:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
         """Read what :meth:`to_json` wrote."""
-        parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
-        names = {name: tuple(data.get(name, ())) for name in _NAMES}
-        names["hidden_by_user"] = names["hidden_by_user"] or names["hidden"]  # of a plan that was written before
-        aggregates = tuple((column, function) for column, function in data.get("aggregates", ()))
+        parts = tuple(map(cls.from_json, data["parts"]))
+        names = {name: tuple(data[name]) for name in _NAMES}
+        aggregates = tuple((column, function) for column, function in data["aggregates"])
         return cls(**{**data, **names, "parts": parts, "aggregates": aggregates})
 
 
@@ -130,10 +132,8 @@ class JoinStep:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> JoinStep:
         """Read what :meth:`JoinPlan.to_json` wrote of it."""
-        columns, base_columns = tuple(data["columns"]), tuple(data["base_columns"])
-        return cls(
-            data["table"], columns, data["base"], base_columns, data["cardinality"], KeyPair.from_json(data["key"])
-        )
+        columns = {name: tuple(data[name]) for name in ("columns", "base_columns")}
+        return cls(**{**data, **columns, "key": KeyPair.from_json(data["key"])})
 
     @property
     def left(self) -> str:
@@ -267,13 +267,45 @@ def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources:
 
 def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
     """The keys of a tree between two of its tables."""
-    trail: dict[str, list[KeyPair]] = {start: []}
-    queue = [start]
-    for table in queue:
-        for key in keys:
-            if table in key.tables:
-                (other,) = key.tables - {table}
-                if other not in trail:
-                    trail[other] = [*trail[table], key]
-                    queue.append(other)
-    return trail[end]
+    between = {key.tables: key for key in keys}
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    for one, other in (ends for tables in between for ends in permutations(tables)):
+        neighbours[one].append(other)
+    return [between[frozenset(ends)] for ends in pairwise(ways_from(start, neighbours)[end])]
+
+
+def withholding(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> tuple[PlanTable, ...]:
+    """The tables of a plan, with the columns that its result leaves out."""
+    secret = {(source.id, column) for source in sources for column in source.hidden_by_user}
+    if not secret:
+        return tuple(replace(source, hidden=()) if source.hidden else source for source in sources)
+    telling = told_by(secret, sources, steps)
+    kept = {source.id: tuple(name for name in source.columns if (source.id, name) in telling) for source in sources}
+    return tuple(replace(source, hidden=kept[source.id]) for source in sources)
+
+
+def told_by(secret: Collection[Column], sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> set[Column]:
+    """The secret columns, and the columns whose cells reveal theirs in the rows of a plan.
+
+    A column that is joined to a hidden one by equality has its cells. If that column identifies the rows of its table,
+    as days identify the rows of a calendar, every other identifying column of the table reveals the cells, too. So does
+    each column that is equal to one of these, and so on. A column that the user hid reveals nothing by itself, because
+    nobody reads it.
+
+    Args:
+        secret: table id and column.
+        sources, steps: of the plan.
+    """
+    by_id = {source.id: source for source in sources}
+    pairs = [((step.base, mine), (step.table, theirs)) for step in steps for mine, _, theirs in step.comparisons]
+    telling, grows = {*secret}, True
+    while grows:
+        before = len(telling)
+        for one, other in [*pairs, *((other, one) for one, other in pairs)]:
+            if one in telling and other not in telling:
+                telling.add(other)
+                table, column = other
+                if column in by_id[table].known_by:
+                    telling.update((table, name) for name in by_id[table].known_by)
+        grows = len(telling) > before
+    return telling

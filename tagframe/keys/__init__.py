@@ -3,6 +3,6 @@
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import evidence_share
-from tagframe.keys.unions import UnionGroup, infer_unions
+from tagframe.keys.unions import infer_unions
 
-__all__ = ["Evidence", "KeyPair", "UnionGroup", "evidence_share", "infer_key_pairs", "infer_unions"]
+__all__ = ["Evidence", "KeyPair", "evidence_share", "infer_key_pairs", "infer_unions"]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.keys import column_names as names
+from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column
-from tagframe.keys.mentions import Mentions
 
 COMMON = 64
 """A value in more target columns than this is no evidence: it is a small number, a year, a "yes"."""

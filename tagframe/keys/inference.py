@@ -20,9 +20,9 @@ from tagframe.errors import InvalidArgument, counted
 from tagframe.keys.checking import Contains, checked
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
+from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column, columns_of, unjoined_columns
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.mentions import Mentions
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
@@ -232,10 +232,6 @@ def _sides(
     return (table.id, left, other.id, right) if all(left) and all(right) else None
 
 
-def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
-    return sorted(pairs, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
-
-
 def candidates_of(
     tables: Sequence[TableProfile],
     columns: Sequence[Column],
@@ -298,9 +294,8 @@ def single_keys(
     if across_sources and len(groups) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)
-        between = candidates_of(
-            tables, columns_of(tables), floor=floor, weights=weights, contains=contains, across=True
-        )
+        every = columns_of(tables)
+        between = candidates_of(tables, every, floor=floor, weights=weights, contains=contains, across=True)
         found += [candidate for candidate in between if candidate.left.key not in parents]
     return [key_pair(candidate, weights.surest) for candidate in found]
 
@@ -353,7 +348,8 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
             pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
         found[pair] = pair
     targets = dict(map(_ends, (pair for pair in told if pair.evidence not in (_TOLD[0], _RAN))))
-    return _best_first(_allowed(_without_detours(found.values(), targets), tables))
+    allowed = _allowed(_without_detours(found.values(), targets), tables)
+    return sorted(allowed, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
 
 
 _End = tuple[str, tuple[str, ...]]

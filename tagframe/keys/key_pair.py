@@ -107,31 +107,14 @@ class KeyPair(Shown):
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain values that :meth:`from_json` reads."""
-        return {
-            "left_table": self.left_table,
-            "left_columns": list(self.left_columns),
-            "right_table": self.right_table,
-            "right_columns": list(self.right_columns),
-            "score": self.score,
-            "evidence": {**self.evidence.__dict__, "families": list(self.evidence.families)},
-            **({"signs": list(self.signs)} if self.signs else {}),
-        }
+        return {**vars(self), "evidence": vars(self.evidence)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> KeyPair:
         """Read what :meth:`to_json` wrote."""
-        evidence = dict(data.get("evidence", {}))
-        if "families" in evidence:
-            evidence["families"] = tuple(evidence["families"])
-        return cls(
-            data["left_table"],
-            tuple(data["left_columns"]),
-            data["right_table"],
-            tuple(data["right_columns"]),
-            float(data.get("score", 1.0)),
-            Evidence(**evidence),
-            tuple(data.get("signs", ())),
-        )
+        evidence = Evidence(**{**data["evidence"], "families": tuple(data["evidence"]["families"])})
+        parts = {name: tuple(data[name]) for name in ("left_columns", "right_columns", "signs")}
+        return cls(**{**data, **parts, "evidence": evidence})
 
     def __str__(self) -> str:
         why = f" · {self.evidence.reason}" if self.evidence.reason else ""

@@ -19,41 +19,12 @@ from tagframe.keys import column_names as names
 from tagframe.keys.containment import MOST, Overlaps
 from tagframe.keys.key_columns import Column, Facts, Floats, is_unnamed
 
-NAME_TERMS = (
-    "prior",
-    "name",
-    "exact_name",
-    "same_name",
-    "role_name",
-    "direct_name",
-    "key_word",
-    "no_name",
-    "named_elsewhere",
-    "measure",
-    "calendar",
-    "surrogate",
-    "same_table",
-    "across",
-    "families_differ",
-    "left_unique",
-    "target_unique",
-    "target_nearly_unique",
-    "target_repeats",
-    "target_nulls",
-    "target_own_key",
-    "target_no_key",
-    "target_first",
-    "target_measure",
+NAME_TERMS = tuple(
+    """prior name exact_name same_name role_name direct_name key_word no_name named_elsewhere measure calendar
+    surrogate same_table across families_differ left_unique target_unique target_nearly_unique target_repeats
+    target_nulls target_own_key target_no_key target_first target_measure""".split()
 )
-VALUE_TERMS = (
-    "values",
-    "values_of_text",
-    "values_against_name",
-    "dangling",
-    "dangling_named",
-    "covered",
-    "unseen",
-)
+VALUE_TERMS = tuple("""values values_of_text values_against_name dangling dangling_named covered unseen""".split())
 TERMS = NAME_TERMS + VALUE_TERMS
 """The terms by name, in the order of their numbers."""
 

@@ -52,9 +52,6 @@ class UnionGroup:
     columns: tuple[str, ...]
     differ: tuple[str, ...]
 
-    def __repr__(self) -> str:
-        return f"union of {', '.join(self.tables)} ({len(self.columns)} columns)"
-
 
 def infer_unions(
     profiles: Sequence[TableProfile], *, by_date: bool = False, around: Sequence[TableProfile] | None = None

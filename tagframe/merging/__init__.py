@@ -2,10 +2,9 @@
 
 from tagframe.joins import plan_tables
 from tagframe.merging.advice import Reaction
-from tagframe.merging.frames import infer_keys, join_plan, merge
+from tagframe.merging.frames import infer_keys, join_plan, merge, stack
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.run import MergeArguments, MergeBatches, Validate, Where, merge_batches, run_plan
-from tagframe.merging.stacking import stack
 
 __all__ = [
     "MergeArguments",

@@ -245,7 +245,9 @@ def say_loss(start: str, lost: int, rows: int, examples: pd.DataFrame | None) ->
     """Warn of lost rows of the anchor, and show up to three of them if they are at hand."""
     shown = ""
     if examples is not None and len(examples.columns):
-        shown = f", for example {'; '.join(_row_text(row) for row in examples.head(_SHOWN).to_dict('records'))}"
+        rows_of = examples.head(_SHOWN).to_dict("records")
+        told = (", ".join(f"{name} {value!r}" for name, value in row.items()) for row in rows_of)
+        shown = f", for example {'; '.join(told)}"
     warn(f"{loss(start, lost, rows)}{shown}. how='left' keeps them", RowsLostWarning)
 
 
@@ -253,10 +255,6 @@ def say_unmatched(steps: Sequence[JoinStep]) -> None:
     """Warn of steps in which no row found a partner."""
     if steps:
         warn(f"no row finds a partner on {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
-
-
-def _row_text(row: dict[Any, Any]) -> str:
-    return ", ".join(f"{name} {value!r}" for name, value in row.items())
 
 
 def fan_out(

@@ -1,6 +1,6 @@
 """Merges on hidden columns: the joins that are refused because the matching rows would reveal hidden cells.
 
-A result contains neither a hidden column nor the other column of its key (:mod:`tagframe.joins.withholding`). But the
+A result contains neither a hidden column nor the other column of its key (:mod:`tagframe.joins.steps`). But the
 rows that match reveal something, too. If both columns of a pair are hidden, they may be joined by equality, because
 nobody reads either. If one is visible, the pair must be a key of identifiers: declared, given by a person, or with a
 chance of more than one half. Dates and amounts are refused, and so are frames that the caller brings along, because

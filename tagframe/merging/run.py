@@ -22,8 +22,7 @@ from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep
-from tagframe.joins.withholding import told_by
+from tagframe.joins.steps import How, JoinStep, told_by
 from tagframe.keys.matching import is_copy
 from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import read_keys
 from tagframe.engines.base import Engine, RowNumbers
-from tagframe.errors import InvalidArgument
+from tagframe.engines.dtypes import EXACT, nullable
+from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
 from tagframe.keys.matching import Positions, copies_in, is_copy
 from tagframe.merging.agreement import columns_there
-from tagframe.merging.stacking import spelt, stacked
 
 
 class PlanRows:
@@ -123,3 +124,68 @@ def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Se
             "min and max for columns that can be sorted"
         ) from error
     return found.astype("int64") if function in ("count", "nunique") else found
+
+
+def spelt(table: str, own: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns ``names`` in the table's spelling.
+
+    Raises:
+        ColumnNotFound: it lacks one.
+        InvalidArgument: the names of two of its columns are equal or differ in case only.
+    """
+    folded = {name.casefold(): name for name in own}
+    if len(folded) < len(own):
+        raise InvalidArgument(f"{table} has columns with the same name (case is ignored): {', '.join(map(repr, own))}")
+    for name in names:
+        if name.casefold() not in folded:
+            raise ColumnNotFound(f"no column {name!r} in {table}: {did_you_mean(name, own)}")
+    return [folded[name.casefold()] for name in names]
+
+
+def stacked(
+    ids: Sequence[str], frames: Sequence[pd.DataFrame], names: Sequence[str], source: str | None
+) -> pd.DataFrame:
+    """The frames stacked; their columns are ``names``, in this order."""
+    data = {name: _one_series([frame.iloc[:, position] for frame in frames]) for position, name in enumerate(names)}
+    rows = [len(frame) for frame in frames]
+    if source is not None:
+        data[source] = pd.Series([table for table, count in zip(ids, rows, strict=True) for _ in range(count)],
+                                 dtype=pd.Series([""]).dtype)  # fmt: skip
+    return pd.DataFrame(data, index=pd.RangeIndex(sum(rows)))
+
+
+def _one_series(parts: Sequence[pd.Series]) -> pd.Series:
+    """The parts as one series, of a dtype that holds all values unchanged."""
+    filled = [part for part in parts if part.notna().any()] or [part for part in parts if len(part)] or list(parts)
+    dtypes = list({str(part.dtype): part.dtype for part in filled}.values())
+    target = dtypes[0] if len(dtypes) == 1 and not isinstance(dtypes[0], pd.CategoricalDtype) else _common(filled)
+    if any(part.isna().any() for part in parts) and isinstance(target, np.dtype) and target.kind in "iub":
+        target = nullable(target)
+    return pd.concat([_as(part, target) for part in parts], ignore_index=True)
+
+
+def _common(parts: Sequence[pd.Series]) -> Any:
+    kinds: list[Any] = [getattr(part.dtype, "numpy_dtype", part.dtype) for part in parts]
+    if all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
+        categories = [pd.Index(part.cat.categories) for part in parts]
+        if len({index.dtype for index in categories}) == 1:
+            together = categories[0].append(categories[1:]).unique()
+            ordered = all(part.cat.ordered and part.dtype == parts[0].dtype for part in parts)
+            return pd.CategoricalDtype(together, ordered=ordered)
+    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+        found = np.result_type(*kinds)
+        masked = any(part.dtype != kind for part, kind in zip(parts, kinds, strict=True))
+        integers = [part for part, kind in zip(parts, kinds, strict=True) if kind.kind in "iu"]
+        if found.kind in "iu":
+            return nullable(found) if masked else found
+        if all(bool(part.abs().max() <= EXACT) for part in integers):
+            return np.dtype(np.float64)
+    return np.dtype(object)
+
+
+def _as(part: pd.Series, target: Any) -> pd.Series:
+    if part.dtype == target:
+        return part
+    if not part.notna().any() and target != np.dtype(object):
+        return pd.Series([None] * len(part), dtype=target)
+    return part.astype(target)

@@ -1,12 +1,10 @@
 """Finds the tables of a corpus that answer a question together."""
 
-from tagframe.retrieval.column_problem import JarWeights
 from tagframe.retrieval.decompose import Decomposer
-from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.method import Prepared, all_tables, among_candidates, by_both, by_meaning, by_words
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
 from tagframe.retrieval.methods.greedy import GreedyWeights
-from tagframe.retrieval.prepare import Prepared, all_tables, among_candidates, by_both, by_meaning, by_words
-from tagframe.retrieval.problem import Selection, SelectionProblem, spanning_forest
+from tagframe.retrieval.problem import JarWeights, Selection, SelectionProblem, spanning_forest
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import RetrieveOptions, retrieve_tables
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
@@ -19,7 +17,6 @@ __all__ = [
     "Method",
     "Prepared",
     "Question",
-    "RetrievalIndex",
     "RetrieveOptions",
     "RetrievedTables",
     "Selection",

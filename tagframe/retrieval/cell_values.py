@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,14 @@ import numpy.typing as npt
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.retrieval.inflection import SHORTEST, accented, forms
 from tagframe.retrieval.overlay import Cut
+from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import STOP_WORDS, words_in
+from tagframe.retrieval.words import SHORTEST, STOP_WORDS, accented, forms, terms, words_in
+
+if TYPE_CHECKING:
+    from tagframe.retrieval.index import RetrievalIndex
+
 
 LONGEST = 6
 """The most words that a value may have to be looked for."""
@@ -131,15 +135,9 @@ class ValueIndex:
             if not len(owners) or any(taken[span[0] : span[1]]):
                 continue
             taken[span[0] : span[1]] = [True] * (span[1] - span[0])
-            by_table: dict[int, int] = {}
-            for owner in owners.tolist():
-                by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
-            tables = tuple(sorted(by_table))
-            columns = tuple(by_table[table] for table in tables)
-            hit = ValueHit(value, tables, columns, rarity_of(len(tables)), written_so)
-            found.append((span[0], hit))
+            found.append((span[0], self._hit(value, owners, written_so)))
         found += self._inflected(words, stops, taken)
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
 
@@ -157,13 +155,15 @@ class ValueIndex:
             known = np.flatnonzero(last > first).tolist()
             if not known:
                 continue
-            by_table: dict[int, int] = {}
-            for owner in self._owners[first[known[0]] : last[known[0]]].tolist():
-                by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
-            tables = tuple(sorted(by_table))
-            columns, cells = tuple(by_table[table] for table in tables), (others[known[0]],) * len(tables)
-            found.append((position, ValueHit(word, tables, columns, rarity_of(len(tables)), False, cells)))
+            owners = self._owners[first[known[0]] : last[known[0]]]
+            found.append((position, self._hit(word, owners, False, others[known[0]])))
         return found
+
+    def _hit(self, text: str, owners: npt.NDArray[np.int32], is_name: bool, cell: str = "") -> ValueHit:
+        """The hit of words that these columns hold: the first column of each table, the owners being ascending."""
+        tables, first = np.unique(self._table[owners], return_index=True)
+        columns, cells = self._column[owners[first]], (cell,) * len(tables) if cell else ()
+        return ValueHit(text, tuple(tables.tolist()), tuple(columns.tolist()), rarity_of(len(tables)), is_name, cells)
 
 
 def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tuple[tuple[str, str], ...]:
@@ -273,3 +273,71 @@ def _span_of(text: str, words: list[str]) -> tuple[int, int]:
 @cache
 def _small_numbers() -> npt.NDArray[np.uint64]:
     return hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])
+
+
+_COMMON = 50
+"""If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
+
+
+def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    """Which tables hold the names among some values of a question. As a rule, the question needs one of them.
+
+    A table holds a name if its cells have it, or if a key joins it to the column that has it: a long column's profile
+    may lack some values. If the names of a database's tables and columns contain the words of the name, it may not be a
+    value at all; then all tables of that database count as holding it.
+
+    Args:
+        index: of the corpus.
+        hits: the values.
+        named: for each word in names of tables or columns, shape (n,): above 0 if a name of that table has it.
+
+    Returns:
+        Shape (names, tables), 1 for each table that holds a name; and shape (tables,), how many names this table alone
+        holds in its database. Names that table or column names explain do not count. A key column and the columns that
+        refer to it share such a name.
+    """
+    names = [hit for hit in hits if hit.is_name]
+    rows, here = np.zeros((len(names), len(index.tables))), np.zeros(len(index.tables))
+    for row, hit in zip(rows, names, strict=True):
+        words = terms(hit.text)
+        if words and all(word in named for word in words):
+            has = np.stack([named[word] > 0 for word in words]).astype(np.float64)
+            row[:] = index.by_database(has).min(axis=0)
+        of_database: dict[int, dict[int, frozenset[int]]] = {}
+        for table, column in zip(hit.tables, hit.columns, strict=True):
+            database = of_database.setdefault(int(index.database[table]), {})
+            others = index.joined_on(table, column) if len(hit.tables) <= _COMMON else ()
+            database[table] = frozenset({table, *others})
+        for roles in of_database.values():
+            if row[next(iter(roles))]:
+                continue  # explained
+            every = frozenset[int]().union(*roles.values())
+            row[list(every)] = 1.0
+            if any(role >= roles.keys() for role in roles.values()):
+                here[list(every)] += 1 / len(every)
+    return rows, here
+
+
+def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
+    """The rarity of values that are not names, such as ``jazz``, in the tables that hold them; 0 in other tables.
+
+    Args:
+        index: of the corpus.
+        hits: the values of a question.
+        tables: positions, in order.
+
+    Returns:
+        Shape (values, len(tables)).
+    """
+    positions = {table: position for position, table in enumerate(tables)}
+    rows = []
+    for hit in hits:
+        if hit.is_name or index.vocabulary.explains(hit.text):
+            continue
+        row = np.zeros(len(positions))
+        for table, column in zip(hit.tables, hit.columns, strict=True):
+            if table in positions:
+                held = {table, *index.joined_on(table, column)} & positions.keys()
+                row[[positions[one] for one in held]] = hit.rarity
+        rows.append(row)
+    return np.array(rows).reshape(-1, len(positions))

@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tagframe.errors import AnswerRejected, warn
-from tagframe.retrieval.asking import ask
 from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
-    from tagframe.lm import LM
+    from tagframe.lm import LM, Completions, Prompt
+
+
+T = TypeVar("T")
+
+
+def ask(lm: LM, question: str, prompts: Sequence[Prompt], accept: Callable[[str], T]) -> Completions[T]:
+    """The completions of some prompts about a question; the question of an enclosing call goes first."""
+    from tagframe.lm.prompt import about, question_in_force
+
+    with about(question_in_force() or question):
+        return lm.complete(prompts, accept=accept, description="retrieve")
+
 
 _TAGGED = re.compile(r"<sub_c>(.*?)</sub_c>", flags=re.DOTALL | re.IGNORECASE)
 

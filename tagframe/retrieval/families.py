@@ -162,7 +162,7 @@ def _groups(
     place = tables[0].place
     # Whether tables of one name are pieces depends on the other tables of their databases.
     state = facts.state(tables, *(f"{table.id} {table.shape}" for table in around if place and table.place == place))
-    kept = facts.get("families", database, state, _read)
+    kept = facts.get("families", database, state, lambda text: [*map(tuple, json.loads(text))])
     if kept is not None:
         return kept
     names = {table.id: table.name.casefold() for table in tables}
@@ -173,10 +173,6 @@ def _groups(
     ]
     facts.put("families", database, state, json.dumps(found))
     return found
-
-
-def _read(text: str) -> list[tuple[str, ...]]:
-    return [tuple(ids) for ids in json.loads(text)]
 
 
 def shared_name(names: Sequence[str]) -> str:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.column_problem import JarWeights
-from tagframe.retrieval.omega import Omega
-from tagframe.retrieval.prepare import CANDIDATES, Setup, by_both, by_meaning
+from tagframe.retrieval.joinability import Omega
+from tagframe.retrieval.method import CANDIDATES, Setup, by_both, by_meaning
+from tagframe.retrieval.problem import JarWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable

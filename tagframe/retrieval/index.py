@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, vectors_of
+from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, under, vectors_of
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.once import once
@@ -29,7 +29,7 @@ from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.families import LEAST, Family, families, families_at
 from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
-from tagframe.retrieval.joinability import Joinability
+from tagframe.retrieval.joinability import CodeOmega, Joinability, Omega, TextOmega
 from tagframe.retrieval.lexical import (
     LexicalIndex,
     WordIndex,
@@ -39,7 +39,6 @@ from tagframe.retrieval.lexical import (
     table_terms,
 )
 from tagframe.retrieval.links import Links
-from tagframe.retrieval.omega import CodeOmega, Omega, TextOmega
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import MEANT, Question
@@ -50,6 +49,7 @@ from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
+
 
 _NUMBERS = frozenset({"integer", "real"})
 LAKE = 20_000
@@ -580,7 +580,7 @@ class RetrievalIndex:
         else:
             wanted = [frozenset(terms(plain(subquery))) for subquery in subqueries]
             each = [
-                np.array([[_share(words, held) for held in self._column_terms(table)] for words in wanted])
+                np.array([[len(one & held) / max(len(one), 1) for held in self._column_terms(table)] for one in wanted])
                 for table in tables
             ]
         each = [
@@ -594,10 +594,6 @@ class RetrievalIndex:
 def _is_number(column: ColumnProfile) -> bool:
     """Whether a column may be a measure, judged by its values and its name."""
     return column.family in _NUMBERS and not STRONG_KEY_WORDS.intersection(words_of(column.name)[-1:])
-
-
-def _share(wanted: frozenset[str], held: frozenset[str]) -> float:
-    return len(wanted & held) / max(len(wanted), 1)
 
 
 def plain(subquery: str) -> str:
@@ -615,17 +611,72 @@ def code_of_index() -> str:
 
 
 _CODE = (
-    (
-        "index",
-        "families",
-        "lexical",
-        "segment",
-        "cell_values",
-        "vocabulary",
-        "words",
-        "links",
-        "overlay",
-        "index_refresh",
-    ),
-    ("canonical", "documents", "vectors"),
+    "index families lexical segment cell_values vocabulary words links overlay index_refresh".split(),
+    "canonical documents vectors".split(),
 )
+
+
+_REMEMBERED = 8
+
+
+class _Slot:
+    """The place of one index: the first thread that asks for it makes it, and others wait."""
+
+    def __init__(self, corpus: Corpus, embedder: Embedder | None, apart: str | None) -> None:
+        self._corpus, self._embedder, self._apart = corpus, embedder, apart
+
+    @once
+    def index(self) -> RetrievalIndex:
+        beneath = under(self._corpus)
+        if beneath is not None and under(beneath) is None and self._apart is not None:
+            known = index_of(beneath, self._embedder)
+            if not known.is_piece(self._apart):
+                return RetrievalIndex(self._corpus, self._embedder, over=(known, self._apart))
+        return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
+
+
+class _Tables:
+    """The tables that identify a corpus. There may be many, so their hash is computed once for the same tuple."""
+
+    def __init__(self, tables: tuple[TableProfile, ...]) -> None:
+        self.tables = tables
+        self._hash: int = next((known._hash for _, known, _ in _slots if known.tables is tables), None) or hash(tables)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Tables) and (self.tables is other.tables or self.tables == other.tables)
+
+
+_slots: OrderedDict[tuple[int, _Tables, str | None], _Slot] = OrderedDict()
+_lock = threading.Lock()
+
+
+def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
+    """The index of a corpus, made once. Equal corpora share one, such as a corpus that is narrowed anew at each call.
+
+    Args:
+        corpus: the corpus to search.
+        embedder: None leaves lexical relevance only.
+        anchor: id of a table that is a candidate of its own, although it may be a piece of a family.
+    """
+    apart = anchor
+    if under(corpus) is None and anchor is not None:
+        # If the table belongs to no family, the index is the shared one.
+        may_be = any(letter.isdecimal() for letter in anchor)
+        apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
+    with _lock:
+        # The slot holds the embedder, so that its id stays.
+        key = (id(embedder), _Tables(corpus.profiles), apart)
+        slot = _slots.setdefault(key, _Slot(corpus, embedder, apart))
+        _slots.move_to_end(key)
+        while len(_slots) > _REMEMBERED:
+            _slots.popitem(last=False)
+    return slot.index
+
+
+def forget() -> None:
+    """Release the indexes in this process's memory; the next question opens or makes the index that it needs."""
+    with _lock:
+        _slots.clear()

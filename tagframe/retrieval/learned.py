@@ -319,6 +319,3 @@ def set_signals(utilities: Floats, own: Floats, examples: Examples, members: Flo
         same = (alike == 1.0) @ examples.weight
         alike = alike @ examples.weight
     return np.stack([utilities, members @ own, size * examples.of_size, alike, same], axis=1)
-
-
-__all__ = ["CERTAIN", "FEW", "SETS", "SIGNALS", "TOLD", "Examples", "Known", "known_of", "set_signals", "told"]

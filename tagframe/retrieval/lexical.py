@@ -13,10 +13,9 @@ import numpy.typing as npt
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.quiet import quiet
-from tagframe.retrieval.inflection import known_form
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.words import terms
+from tagframe.retrieval.words import known_form, terms
 
 Numbers = npt.NDArray[Any]
 

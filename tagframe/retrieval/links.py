@@ -18,9 +18,8 @@ from tagframe.corpus.catalogue_file import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
-from tagframe.keys.database_keys import DatabaseKeys, database_keys
+from tagframe.keys.database_keys import DatabaseKeys, database_keys, places_of
 from tagframe.keys.inference import with_told
-from tagframe.keys.places import places_of
 from tagframe.progress import shown
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats

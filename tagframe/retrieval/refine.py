@@ -15,9 +15,9 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
-from tagframe.retrieval.asking import ask
+from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.methods.confidence import BARE
+from tagframe.retrieval.methods.posterior import BARE
 from tagframe.retrieval.problem import Floats, best_first
 from tagframe.retrieval.question import Question
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -20,45 +20,33 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.keys import evidence_share
 from tagframe.retrieval.calibration import unfitted
-from tagframe.retrieval.cell_values import cells_of
-from tagframe.retrieval.column_problem import JarWeights
+from tagframe.retrieval.cell_values import ValueHit, cells_of
 from tagframe.retrieval.families import meant, twins_of
 from tagframe.retrieval.form import Form, Variant, note_of
-from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import RetrievalIndex, index_of
+from tagframe.retrieval.joinability import Omega
 from tagframe.retrieval.learned import known_of, told
+from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.methods import METHODS, Method, method_named
 from tagframe.retrieval.methods.greedy import GreedyWeights
 from tagframe.retrieval.methods.murre import searching
-from tagframe.retrieval.omega import Omega
-from tagframe.retrieval.prepare import Prepared
-from tagframe.retrieval.problem import Floats, Selection
+from tagframe.retrieval.problem import LINKED, Floats, JarWeights, Selection
 from tagframe.retrieval.question import LONGEST, Question
 from tagframe.retrieval.read_cells import with_names_read
-from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 from tagframe.retrieval.signals import Evidence
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Quote
 
+
 DEFAULT_K = 5
 """The number of tables that a method returns if k is not given and the method cannot choose k."""
 
 
-class FormOptions(TypedDict, total=False):
-    """The keywords of :func:`retrieve_tables` that say what of a paper's method is as printed."""
-
-    as_printed: bool
-    variant: Variant | None
-    weights: str | JarWeights | GreedyWeights | None
-    omega: Omega | None
-    candidates: int | None
-    covered_at: float | None
-
-
-class RetrieveOptions(SearchSettings, FormOptions, total=False):
+class RetrieveOptions(SearchSettings, total=False):
     """The keywords that :func:`retrieve_tables` shares with the methods of that name on a corpus and a frame."""
 
     k: int | Literal["auto"] | None
@@ -69,6 +57,12 @@ class RetrieveOptions(SearchSettings, FormOptions, total=False):
     confidence: float | None
     refine: bool
     decompose: bool
+    as_printed: bool
+    variant: Variant | None
+    weights: str | JarWeights | GreedyWeights | None
+    omega: Omega | None
+    candidates: int | None
+    covered_at: float | None
     beam: int | None
     hops: int | None
 
@@ -196,23 +190,16 @@ def retrieve_tables(
         raise InvalidArgument("the question comes first: retrieve_tables(question, corpus)")
     with config.of_call(retrieve_tables, settings):
         form = Form(as_printed, variant, weights, omega, candidates, covered_at)
+        corpus = config.require_corpus(corpus)
+        chosen = in_form(searching(_method(method), beam=beam, hops=hops), form)
+        size = _size(k, chosen)
+        _check_confidence(confidence, chosen)
+        if refine and not chosen.refines:
+            raise InvalidArgument(f"method {chosen.name!r} has no second look; refine= is for method 'auto'")
         search = partial(
-            _retrieved,
-            config.require_corpus(corpus),
-            question,
-            k=k,
-            method=method,
-            anchor=anchor,
-            evidence=evidence,
-            decomposition=decomposition,
-            coarse=coarse,
-            confidence=confidence,
-            refine=refine,
-            decompose=decompose,
-            form=form,
-            beam=beam,
-            hops=hops,
-        )
+            _retrieved, corpus, question, chosen, form, size, anchor, evidence, decomposition, coarse, confidence,
+            refine, decompose or chosen.asks_model,
+        )  # fmt: skip
         if quote:
             return _quoted(search, refine)
         with logs.run("retrieval", "retrieve_tables") as told:
@@ -241,9 +228,9 @@ def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
 def _retrieved(
     corpus: Corpus,
     question: str,
-    *,
-    k: int | Literal["auto"] | None,
-    method: str | Method[Any, Any] | None,
+    chosen: Method[Any, Any],
+    form: Form,
+    size: int | None,
     anchor: str | None,
     evidence: str,
     decomposition: Sequence[str] | None,
@@ -251,17 +238,10 @@ def _retrieved(
     confidence: float | None,
     refine: bool,
     decompose: bool,
-    form: Form,
-    beam: int | None,
-    hops: int | None,
+    *,
     lm: LM | None = None,
     by_words: bool = False,
 ) -> RetrievedTables:
-    chosen = in_form(searching(_method(method), beam=beam, hops=hops), form)
-    size = _size(k, chosen)
-    _check_confidence(confidence, chosen)
-    if refine and not chosen.refines:
-        raise InvalidArgument(f"method {chosen.name!r} has no second look; refine= is for method 'auto'")
     asked = Question.of(f"{question} {evidence}" if evidence else question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus or its catalogue is empty")
@@ -269,7 +249,6 @@ def _retrieved(
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
     anchored = None if anchor is None else index.position(anchor)
-    decompose = decompose or chosen.asks_model
     if not (refine or (chosen.may_ask and decompose)):
         lm = None
     elif lm is None and (refine or config.current().model("retrieve") is not None):
@@ -281,48 +260,41 @@ def _retrieved(
     asked = _taken_apart(asked, decomposition, lm if decompose else None, chosen)
     second_look = ""
     statements = statements_of(corpus)
-    if coarse is None:
-        found = chosen.relevance(index, asked, lm)
-        if isinstance(found, np.ndarray) and found.shape != (len(index.tables),):
-            raise InvalidArgument(
-                f"method {chosen.name!r}: relevance must have the shape ({len(index.tables)},); got {found.shape}"
-            )
-        if isinstance(found, Evidence):
-            found = with_names_read(corpus, index, asked, found)
-        if isinstance(found, Evidence) and statements:
-            found = with_learned(found, index, asked, statements, vectors_of(corpus))
-        is_told = isinstance(found, Evidence) and found.looked is not None
-        if refine and lm is not None and not is_told:
-            prepared, second_look = _refined(index, asked, chosen, found, lm, anchored, size)
-        else:
-            prepared = chosen.prepare(index, asked, found, anchored, size)
+    found = chosen.relevance(index, asked, lm) if coarse is None else _given_relevance(index, coarse, chosen)
+    if isinstance(found, np.ndarray) and found.shape != (len(index.tables),):
+        raise InvalidArgument(
+            f"method {chosen.name!r}: relevance must have the shape ({len(index.tables)},); got {found.shape}"
+        )
+    is_told = coarse is not None
+    if isinstance(found, Evidence):
+        found = with_names_read(corpus, index, asked, found)
+        found = with_learned(found, index, asked, statements, vectors_of(corpus)) if statements else found
+        is_told = found.looked is not None
+    if refine and lm is not None and not is_told:
+        prepared, second_look = _refined(index, asked, chosen, found, lm, anchored, size)
     else:
-        prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored, size)
+        prepared = chosen.prepare(index, asked, found, anchored, size)
     problem = prepared.problem if confidence is None else replace(prepared.problem, confidence=confidence)
     selection = chosen.select(problem, size)
     _check_selection(selection, chosen, prepared.tables, anchored, size)
     why = reasons_for(index, asked, prepared, selection, anchored)
     values = () if prepared.evidence is None else prepared.evidence.values
+    chances: Sequence[float | None]
+    chances = [None] * len(prepared.tables) if selection.probability is None else [*map(float, selection.probability)]
     hits = tuple(
         TableHit(
-            index.tables[prepared.tables[position]].id,
-            float(selection.score[rank]),
-            tuple(why[rank]),
-            None if selection.probability is None else float(selection.probability[position]),
-            index.families[prepared.tables[position]].parts,
-            cells_of(values, prepared.tables[position], index.tables[prepared.tables[position]]),
+            index.tables[table].id, score, tuple(reasons), chances[position], index.families[table].parts,
+            cells_of(values, table, index.tables[table]),
         )
-        for rank, position in enumerate(selection.indices)
-    )
+        for position, score, reasons in zip(selection.indices, map(float, selection.score), why, strict=True)
+        for table in [prepared.tables[position]]
+    )  # fmt: skip
     hits = _with_twins(hits, corpus, question, anchor)
     if size is None:
         hits = _without_unmeant(hits, corpus, question)
     fitted = unfitted(embedder) if chosen.says_k else ""
-    notes = [
-        note
-        for note in (_form_said(chosen, form, index, prepared), selection.note, by_rules, second_look, fitted)
-        if note
-    ]
+    said = _form_said(chosen, form, index, prepared)
+    notes = [note for note in (said, selection.note, by_rules, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
     if size is None and selection.confidence is not None and selection.confidence < problem.confidence:
         notes += _what_helps(index, prepared.tables, statements)
@@ -512,3 +484,66 @@ def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: 
             raise TableNotFound(f"coarse= names no table {table!r} in {did_you_mean(str(table), position)}")
         relevance[position[table]] = value
     return relevance
+
+
+_MOST = 3
+
+
+def reasons_for(
+    index: RetrievalIndex, question: Question, prepared: Prepared[Any], selection: Selection, anchored: int | None
+) -> list[list[str]]:
+    """The reasons of each chosen table, in the order of the selection: its words, values, columns and joins."""
+    chosen = [prepared.tables[position] for position in selection.indices]
+    together = chosen if anchored is None else [*chosen, anchored]
+    hits = () if prepared.evidence is None else prepared.evidence.values
+    return [
+        _words(index, table, question.stems)
+        + _values(index, table, hits)
+        + _columns(index, question, table, prepared)
+        + _joins(index, table, together)
+        for table in chosen
+    ]
+
+
+def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list[str]:
+    found = []
+    held = [hit for hit in hits if table in hit.tables]
+    for hit, (column, words) in zip(held, cells_of(hits, table, index.tables[table]), strict=True):
+        here = [other for other in hit.tables if index.database[other] == index.database[table]]
+        # "found", since only a sample of a large column's values is known
+        alone = ", found in no other table" if hit.is_name and here == [table] else ""
+        meant = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
+        found.append(f"{words!r} is in {column}{meant}{alone}")
+    return found[:_MOST]
+
+
+def _words(index: RetrievalIndex, table: int, asked: Sequence[str]) -> list[str]:
+    shared = index.lexical.words_of(table, asked)
+    return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
+
+
+def _columns(index: RetrievalIndex, question: Question, table: int, prepared: Prepared[Any]) -> list[str]:
+    columns = index.tables[table].columns
+    if prepared.subqueries and columns:
+        _, (scores,) = index.fine(prepared.subqueries, [table])
+        query, column = divmod(int(scores.argmax()), scores.shape[1])
+        asked, value = prepared.subqueries[query], float(scores[query, column])
+    elif prepared.evidence is not None and (fit := index.best_fit(question, table)) is not None:
+        asked, column, value = fit
+    else:
+        return []
+    return [f"{columns[column].name} fits {asked!r} ({value:.2f})"] if value > 0 else []
+
+
+def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[str]:
+    found = []
+    for other in together:
+        key = index.links.best(table, other) if other != table else None
+        if key is not None and evidence_share(key.score) >= LINKED:
+            columns, other_id = (
+                (key.left_columns, key.right_table)
+                if key.left_table == index.tables[table].id
+                else (key.right_columns, key.left_table)
+            )
+            found.append((-key.score, f"joins {other_id} on {', '.join(columns)}"))
+    return [text for _, text in sorted(found)[:_MOST]]

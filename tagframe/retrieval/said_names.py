@@ -7,7 +7,7 @@ that seems likely enough. With ``k="auto"`` such a set is extended (:mod:`tagfra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,11 +18,10 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import evidence_share
 from tagframe.keys.column_names import GENERIC, STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
-from tagframe.retrieval.inflection import forms
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import says_role
-from tagframe.retrieval.words import STOP_WORDS, stem
+from tagframe.retrieval.words import STOP_WORDS, forms, stem
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -148,7 +147,7 @@ def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) 
     asked = [word.text.lower() for word in question.words]
     if _WHO.isdisjoint(asked):
         return
-    said = _content(asked)
+    said = [word for word in asked if word not in STOP_WORDS and word not in _WHO]
     position = {index.tables[table].id: at for at, table in enumerate(tables)}
     keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _LIKELY]
     meant = {position[key.right_table] for key in keys if says_role(said, key.left_columns, key.tables)}
@@ -162,7 +161,3 @@ def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) 
         if (table, name) not in known
     ):
         yield [0.0] * len(tables)
-
-
-def _content(words: Iterable[str]) -> list[str]:
-    return [word for word in words if word not in STOP_WORDS and word not in _WHO]

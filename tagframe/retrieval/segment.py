@@ -61,24 +61,17 @@ class Segmenter:
         return self._apart[word]
 
     def _taken_apart(self, word: str) -> list[str]:
-        best: list[tuple[float, int] | None] = [(0.0, 0)] + [None] * len(word)
+        best: list[tuple[float, list[str]] | None] = [(0.0, [])]  # of the letters before each position
         for end in range(1, len(word) + 1):
-            for start in range(max(0, end - _LONGEST), end):
-                before, cost = best[start], self._cost.get(word[start:end])
-                if before is not None and cost is not None and _may_stand(word[start:end], start, end == len(word)):
-                    total = before[0] + cost
-                    known = best[end]
-                    if known is None or total < known[0]:
-                        best[end] = (total, start)
-        if best[-1] is None:
-            return [word]
-        pieces, end = [], len(word)
-        while end:
-            step = best[end]
-            assert step is not None
-            pieces.append(word[step[1] : end])
-            end = step[1]
-        return pieces[::-1]
+            options = [
+                (before[0] + self._cost[piece], [*before[1], piece])
+                for start in range(max(0, end - _LONGEST), end)
+                if (before := best[start]) is not None
+                and (piece := word[start:end]) in self._cost
+                and _may_stand(piece, start, end == len(word))
+            ]
+            best.append(min(options, key=lambda option: option[0], default=None))
+        return [word] if best[-1] is None else best[-1][1]
 
     def _knows(self, word: str) -> bool:
         return word in self._cost or (word.endswith("s") and word[:-1] in self._cost)
@@ -97,7 +90,8 @@ def _may_stand(piece: str, start: int, is_last: bool) -> bool:
 
 def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tuple[TableProfile, ...]:
     """The tables under names that are split into words. The ids stay; tables whose names stay are the same objects."""
-    apart = {name: segmenter.name(name) for name in {name for table in tables for name in _names(table)}}
+    columns = {column.name for table in tables for column in table.columns}
+    apart = {name: segmenter.name(name) for name in columns.union(table.name for table in tables)}
     return tuple(
         replace(
             table,
@@ -145,7 +139,3 @@ class WordsApart:
 
     def __getitem__(self, position: int) -> TableProfile:
         return with_words_apart([self.own[position]], self._segmenter)[0]
-
-
-def _names(table: TableProfile) -> list[str]:
-    return [table.name, *(column.name for column in table.columns)]

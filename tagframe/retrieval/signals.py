@@ -11,47 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.retrieval.calibration import calibrated, scaled
-from tagframe.retrieval.cell_values import ValueHit, rarity_of
-from tagframe.retrieval.inflection import known_form
+from tagframe.retrieval.cell_values import ValueHit, held_names, held_terms, rarity_of
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import MEANT, Question
 from tagframe.retrieval.said_names import said_names
+from tagframe.retrieval.words import known_form
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
-SIGNALS = (
-    "dense",
-    "lexical",
-    "column",
-    "words",
-    "attributes",
-    "name",
-    "name_share",
-    "column_name",
-    "attribute_name",
-    "value",
-    "plain_value",
-    "only_value",
-    "only_here",
-    "neighbour",
-    "neighbour_alone",
-    "database",
-    "database_top3",
-    "said",
-    "database_lexical",
-    "database_words",
-    "database_attributes",
-    "database_named",
-    "named",
-    "words_apart",
-    "dense_apart",
-    "lexical_apart",
-    "width",
-    "database_width",
-    "database_apart",
+SIGNALS = tuple(
+    """dense lexical column words attributes name name_share column_name attribute_name value plain_value only_value
+    only_here neighbour neighbour_alone database database_top3 said database_lexical database_words
+    database_attributes database_named named words_apart dense_apart lexical_apart width database_width
+    database_apart""".split()
 )
 """The signals of a table, in the order of ``SelectionProblem.signals``.
 
@@ -159,9 +133,8 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     matched, share = index.vocabulary.columns.matched(stems)
     hits = index.values.hits(question) if values is None else values
     neighbour = _neighbour(index, together)
-    best, top3 = _by_database(index, together)
     named_rows, named_labels = _named_rows(index, stems)
-    names = held_names(index, hits, dict(zip(named_labels, named_rows, strict=True)))
+    name_rows, only_here = held_names(index, hits, dict(zip(named_labels, named_rows, strict=True)))
     named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
     database_words = index.by_database(words)
     widths = index.widths
@@ -177,11 +150,11 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
         "column_name": index.by_table(matched * share),
         "attribute_name": index.by_table(np.where(index.is_key, 0.0, matched * share)),
         **_of_values(index, hits),
-        "only_here": names.here,
+        "only_here": only_here,
         "neighbour": neighbour,
         "neighbour_alone": neighbour * index.one_database,
-        "database": best,
-        "database_top3": top3,
+        "database": index.by_database(together),
+        "database_top3": _top3(index, together),
         "said": _over_best(index.said.scores(question.terms)),
         "database_lexical": _over_best(index.database_words.scores(question.terms))[index.database],
         "database_words": _mean(database_words),
@@ -203,7 +176,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
         (RowKind.ATTRIBUTE, attributes, relevance.labels),
         (RowKind.NAME, named_rows, named_labels),
         (RowKind.VALUE, value_rows, [hit.text for hit in hits]),
-        (RowKind.HELD, names.rows, names.names),
+        (RowKind.HELD, name_rows, [hit.text for hit in hits if hit.is_name]),
     ]
     # Rows of words are means over words; rows of names are shares of the total over all names of the corpus.
     each = float(max(len(words), 1))
@@ -339,15 +312,15 @@ def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, li
     return np.array(rows).reshape(len(rows), len(index.tables)), labels
 
 
-def _by_database(index: RetrievalIndex, together: Floats) -> tuple[Floats, Floats]:
-    """The best relevance in each table's database, and the sum of the three best."""
+def _top3(index: RetrievalIndex, together: Floats) -> Floats:
+    """The sum of the three best relevances in each table's database."""
     order = np.lexsort((-together, index.database))
     ordered = index.database[order]
     first = np.searchsorted(ordered, np.arange(index.database.max(initial=-1) + 1))
     rank = np.arange(len(order)) - first[ordered]
     top3 = np.zeros(len(first))
     np.add.at(top3, ordered, np.where(rank < 3, together[order], 0.0))
-    return together[order][first][index.database], top3[index.database]
+    return top3[index.database]
 
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:

@@ -14,10 +14,9 @@ import numpy.typing as npt
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
-from tagframe.retrieval.inflection import known_form
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.words import stem, terms
+from tagframe.retrieval.words import known_form, stem, terms
 
 Numbers = npt.NDArray[np.int64]
 

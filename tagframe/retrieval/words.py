@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ def terms_of(words: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def _terms_of_word(word: str) -> tuple[str, ...]:
-    return tuple(stem(piece) for piece in identifier_words(_without_ending(word)) if piece not in STOP_WORDS)
+    return tuple(stem(piece) for piece in identifier_words(re.split("['’]", word)[0]) if piece not in STOP_WORDS)
 
 
 def stem(word: str) -> str:
@@ -81,5 +81,75 @@ def without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(letter for letter in letters if letter not in _ACCENTS))
 
 
-def _without_ending(word: str) -> str:
-    return word.replace("’", "'").partition("'")[0]
+# Other forms of a word are looked up, never compared with each other: a form counts only if a name or a cell is written
+# so, and only for a word that no name and no cell has as it is. So endings need not be right for every word.
+
+SHORTEST = 4
+"""The fewest letters of what is left without the ending."""
+
+_VERBS = "ed d ing iert ierte ierten iere ieren ado ada ados adas aron amos aba aban ando".split()
+_NOUNS = "s es e n en er ern nen ion ions ation ations ión aciones ungen ung a o os as".split()
+_ENDINGS = tuple(sorted({*map(without_accents, (*_VERBS, *_NOUNS))}, key=lambda ending: (len(ending), ending)))
+_PARTICIPLE = ("t", "te", "ten", "ter", "tes", "tem")
+_OTHERS = ("", "e", "s", "n", "en", "es", "o", "a", "os", "as", "ado", "ung", "ungen")
+
+
+@lru_cache(maxsize=4096)
+def forms(word: str) -> tuple[str, ...]:
+    """Other forms of a word, likely ones first, without accents: with the shortest ending taken off, then longer ones.
+
+    >>> [form in forms(word) for word, form in (("logins", "login"), ("exported", "export"), ("Médicos", "medicos"))]
+    [True, True, True]
+    >>> [form in forms(word) for word, form in (("Anmeldungen", "anmeldung"), ("exportaron", "export"))]
+    [True, True]
+    """
+    plain = without_accents(word.casefold())
+    return tuple(form for form in dict.fromkeys((plain, *_forms(plain), *_umlauts(plain))) if form != word)
+
+
+def _umlauts(word: str) -> Iterator[str]:
+    """An umlaut as two letters instead of one, or as one instead of two, also of a plural: "aerzte" for "arzt"."""
+    for at, letter in enumerate(word):
+        if letter in "aou":
+            rest = word[at + 1 :]
+            other = word[: at + 1] + (rest[1:] if rest.startswith("e") else f"e{rest}")
+            yield from (other, f"{other}e", f"{other}er", f"{other}en")
+
+
+_WITH_ACCENTS = {"a": "áäàâãå", "c": "ç", "e": "éèêë", "i": "íîï", "n": "ñ", "o": "óöôõø", "u": "úüûù"}
+
+
+@lru_cache(maxsize=4096)
+def accented(word: str) -> tuple[str, ...]:
+    """A word with an accent on any one of its letters, since people leave accents out.
+
+    >>> "cardiología" in accented("cardiologia"), "straße" in accented("strasse"), "nürnberg" in accented("Nuernberg")
+    (True, True, True)
+    """
+    plain = word.casefold()
+    if not plain.isascii():
+        return ()
+    found = [
+        plain[:at] + other + plain[at + 1 :]
+        for at, letter in enumerate(plain)
+        for other in _WITH_ACCENTS.get(letter, "")
+    ]
+    for two, one in (("ss", "ß"), ("ae", "ä"), ("oe", "ö"), ("ue", "ü")):
+        if two in plain:
+            found.append(plain.replace(two, one))
+    return tuple(found)
+
+
+def _forms(word: str) -> Iterator[str]:
+    stems = [word, *(word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending))]
+    if word.startswith("ge"):  # a participle: geliefert, gelieferte
+        stems += [word[2:].removesuffix(ending) for ending in _PARTICIPLE if word.endswith(ending)]
+    for other in _OTHERS:
+        for stem in stems:
+            if len(stem) >= SHORTEST:
+                yield stem + other
+
+
+def known_form(word: str, known: Container[str]) -> str | None:
+    """The word if it is known, else its likeliest form that is; None if none is."""
+    return word if word in known else next((form for form in forms(word) if form in known), None)

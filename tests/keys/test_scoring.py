@@ -18,8 +18,8 @@ from tagframe.joins import plan_tables
 from tagframe.keys import infer_key_pairs
 from tagframe.keys.column_names import about
 from tagframe.keys.containment import overlap, overlaps
-from tagframe.keys.fits import Fits
 from tagframe.keys.key_columns import columns_of
+from tagframe.keys.scoring import Fits
 from tagframe.keys.terms import name_match
 from tagframe.retrieval.links import tables_around
 

@@ -14,7 +14,7 @@ from tag_bench.fit import learned, likelihood
 from tag_bench.fit.examples import read_alone, read_examples, read_names
 from tag_bench.fit.worlds import HABITS, KINDS, apart, read_worlds
 from tagframe.corpus import ColumnProfile, TableProfile
-from tagframe.retrieval.methods.confidence import NAMES, ONE_WAY
+from tagframe.retrieval.methods.posterior import NAMES, ONE_WAY
 from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
 from tagframe.retrieval.signals import SIGNALS
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from tagframe.retrieval.methods.confidence import COMPLETE, NAMES, complete_features, doubts, names_features
-from tagframe.retrieval.methods.posterior import Posterior
+from tagframe.retrieval.methods.posterior import COMPLETE, NAMES, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.problem import SelectionProblem
 
 

@@ -7,7 +7,7 @@ from tag_bench.server import Server
 from tagframe.errors import AnswerRejected
 from tagframe.lm import LM
 from tagframe.retrieval import Question, retrieve_tables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.methods.crush import CANDIDATES, CRUSH, crush, imagine, parse_schema, segments
 from tagframe.retrieval.problem import SelectionProblem
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagframe.retrieval.column_problem import JarWeights
 from tagframe.retrieval.methods.exact import exact, objective
-from tagframe.retrieval.problem import SelectionProblem
+from tagframe.retrieval.problem import JarWeights, SelectionProblem
 
 SHARES = st.floats(0.0, 1.0, width=32)
 

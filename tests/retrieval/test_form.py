@@ -12,7 +12,7 @@ from tagframe.cli import main
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval import METHODS, GreedyWeights, JarWeights, retrieve_tables
 from tagframe.retrieval.form import Form
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.methods.exact import exact, joinable
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import in_form

@@ -14,9 +14,9 @@ from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.errors import CatalogueWarning
 from tagframe.keys import database_keys as links_module
 from tagframe.retrieval import cell_values as values_module
-from tagframe.retrieval import index_cache, retrieve_tables
-from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval import index as index_file
+from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
 
@@ -152,7 +152,7 @@ def lake(tmp_path, monkeypatch):
         folder, catalogue = tmp_path / "lake", tmp_path / "c"
 
         def open(self):
-            index_cache.forget()
+            index_file.forget()
             return tf.open_corpus(self.folder, catalogue=self.catalogue)
 
         def files(self):
@@ -238,7 +238,7 @@ def test_a_copy_of_a_corpus_with_a_kept_index_has_its_vectors(lake, words, tmp_p
     lake.catalogue = tmp_path / "copy"
     encoded = []
     monkeypatch.setattr(words, "encode", lambda texts, real=words.encode: encoded.extend(texts) or real(texts))
-    index_cache.forget()
+    index_file.forget()
     found = retrieve_tables("who lives in Porto?", tf.open_corpus(tmp_path / "copy"), k=2, embedder=words)
     assert [(hit.id, hit.score, hit.reasons) for hit in found.tables] == first
     assert encoded == ["who lives in Porto?", "lives", "porto"]  # the question's own

@@ -10,8 +10,9 @@ import tagframe as tf
 from tagframe.corpus.mapped_arrays import write_arrays
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.corpus.vectors import VectorStore
-from tagframe.retrieval import Question, index_cache
+from tagframe.retrieval import Question
 from tagframe.retrieval import cell_values as values_module
+from tagframe.retrieval import index as index_file
 from tagframe.retrieval import index as module
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_refresh import refreshed
@@ -67,7 +68,7 @@ def change(folder, database, script):
 
 
 def opened(folder, catalogue, **how):
-    index_cache.forget()
+    index_file.forget()
     return tf.open_corpus(folder, catalogue=catalogue, **how)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.retrieval.cell_values import ValueIndex
-from tagframe.retrieval.inflection import forms, known_form
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.words import forms, known_form
 
 
 def events(*kinds):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument, MissingExtra
-from tagframe.retrieval.column_problem import ColumnProblem, JarWeights
 from tagframe.retrieval.methods.exact import exact
 from tagframe.retrieval.methods.mip import mip
+from tagframe.retrieval.problem import ColumnProblem, JarWeights
 
 
 def random_problem(seed, anchored=False):

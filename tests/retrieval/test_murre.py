@@ -8,7 +8,7 @@ from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.errors import NotConfigured
 from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.methods.murre import (
     linearised,
     murre,

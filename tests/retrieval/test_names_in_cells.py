@@ -1,8 +1,8 @@
 import pandas as pd
 
 import tagframe as tf
+from tagframe.retrieval.cell_values import held_terms
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.names_in_cells import held_terms
 from tagframe.retrieval.problem import RowKind
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import retrieve_tables

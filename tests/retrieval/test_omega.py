@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 
 
 @pytest.fixture

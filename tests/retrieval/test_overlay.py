@@ -6,9 +6,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import Corpus, with_frame
-from tagframe.retrieval import Question, index_cache, retrieve_tables
-from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval import Question, retrieve_tables
+from tagframe.retrieval import index as index_file
+from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.lexical import LexicalIndex, table_terms
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.signals import SIGNALS, gather
@@ -23,7 +23,7 @@ QUESTIONS = (
 
 @pytest.fixture(autouse=True)
 def fresh():
-    index_cache.forget()
+    index_file.forget()
 
 
 def test_a_row_of_things_is_cut_open():

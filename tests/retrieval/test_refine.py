@@ -10,7 +10,7 @@ from tag_bench.server import Reply, Server
 from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
 from tagframe.lm import get_lm
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import (
     AT_LEAST,

@@ -9,7 +9,7 @@ from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConn
 from tagframe.lm import LM, export_requests
 from tagframe.retrieval import METHODS, retrieve_tables
 from tagframe.retrieval.calibration import unfitted
-from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.index import index_of
 from tagframe.retrieval.problem import RowKind
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import gather, rows_of

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.retrieval.inflection import accented, forms
+from tagframe.retrieval.words import accented, forms
 
 
 def column(values, count):

@@ -20,12 +20,10 @@ from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, TOLD, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
-from tagframe.retrieval.method import Method
-from tagframe.retrieval.methods.confidence import BARE, complete_features, doubts, names_features
-from tagframe.retrieval.methods.posterior import Posterior
+from tagframe.retrieval.method import Method, Prepared, anchors
+from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
-from tagframe.retrieval.prepare import Prepared, anchors
 from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from tagframe.errors import AnswerRejected
 from tagframe.retrieval.decompose import Decomposer, taken_apart
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.method import Method
-from tagframe.retrieval.prepare import Prepared, anchors
+from tagframe.retrieval.method import Method, Prepared, anchors
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
 

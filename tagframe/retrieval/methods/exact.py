@@ -1,6 +1,6 @@
 """JAR's optimum without a solver, by branch and bound over sets of tables.
 
-In the reduced problem (:meth:`~tagframe.retrieval.column_problem.ColumnProblem.reduce`), at most K - 1 joins have to
+In the reduced problem (:meth:`~tagframe.retrieval.problem.ColumnProblem.reduce`), at most K - 1 joins have to
 connect K tables (constraints 2 and 11 to 15). So the joins of a set S are its maximum spanning tree over ω > 0, and
 equations 1 to 15 reduce to
 
@@ -20,12 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.column_problem import JAR_WEIGHTS, PAPER_WEIGHTS, JarWeights
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.form import Form
-from tagframe.retrieval.method import Method
-from tagframe.retrieval.prepare import among_candidates, by_both
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, forest_weights, spanning_forest
+from tagframe.retrieval.method import Method, among_candidates, by_both
+from tagframe.retrieval.problem import (
+    JAR_WEIGHTS,
+    PAPER_WEIGHTS,
+    Floats,
+    JarWeights,
+    Selection,
+    SelectionProblem,
+    forest_weights,
+    spanning_forest,
+)
 
 Sets = npt.NDArray[np.intp]
 """Shape (m, t): m sets of t tables, one per row."""
@@ -92,9 +99,7 @@ class _Level:
 
     def part(self, rows: Any) -> _Level:
         """Some of the partial sets."""
-        return _Level(
-            self.sets[rows], self.last[rows], self.additive[rows], self.largest_join[rows], self.covered[rows]
-        )
+        return _Level(*(part[rows] for part in vars(self).values()))
 
 
 class _Search:

@@ -13,8 +13,7 @@ import numpy as np
 
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.form import Form
-from tagframe.retrieval.method import Method
-from tagframe.retrieval.prepare import among_candidates, by_both
+from tagframe.retrieval.method import Method, among_candidates, by_both
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
 
 

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from tagframe.errors import MissingExtra
-from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem, JarWeights
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.form import Form, Variant
-from tagframe.retrieval.method import Method
+from tagframe.retrieval.method import Method, by_both, column_by_column
 from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact, jar_weights
-from tagframe.retrieval.prepare import by_both, column_by_column
-from tagframe.retrieval.problem import Floats, Selection, best_first
+from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, Floats, JarWeights, Selection, best_first
 
 SECONDS = 60.0
 """The time limit of the method, after which it returns the best set found."""

@@ -22,12 +22,11 @@ import numpy as np
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConfigured, warn
-from tagframe.retrieval.asking import ask
+from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
-from tagframe.retrieval.method import Method
+from tagframe.retrieval.method import Method, all_tables
 from tagframe.retrieval.methods.ranking import best
-from tagframe.retrieval.prepare import all_tables
 from tagframe.retrieval.problem import Floats, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, terms, words_in

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tagframe.retrieval.method import Method
-from tagframe.retrieval.prepare import all_tables, by_both, by_meaning, by_words
+from tagframe.retrieval.method import Method, all_tables, by_both, by_meaning, by_words
 from tagframe.retrieval.problem import Selection, SelectionProblem, best_first, spanning_forest
 
 

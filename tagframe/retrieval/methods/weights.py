@@ -15,7 +15,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.retrieval.learned import FEW, TOLD
 from tagframe.retrieval.learned import SETS as LEARNED_SETS
 from tagframe.retrieval.learned import SIGNALS as LEARNED
-from tagframe.retrieval.methods.confidence import BARE, COMPLETE, NAMES
+from tagframe.retrieval.methods.posterior import BARE, COMPLETE, NAMES
 from tagframe.retrieval.methods.sets import FEATURES
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.signals import FACTS, SIGNALS
@@ -28,7 +28,7 @@ class Weights:
     Attributes:
         table: for each of :data:`~tagframe.retrieval.signals.SIGNALS`, in the first stage.
         set: for each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, in the second stage.
-        complete: for each of :data:`~tagframe.retrieval.methods.confidence.COMPLETE`, for the probability that a set is
+        complete: for each of :data:`~tagframe.retrieval.methods.posterior.COMPLETE`, for the probability that a set is
             complete; if empty, that is the posterior's value.
         fits: for a constant ("one") and each of :data:`~tagframe.retrieval.signals.FACTS`, for the probability that the
             corpus has what the question asks for; if empty, that is 1.
@@ -37,7 +37,7 @@ class Weights:
         learned: for each of :data:`tagframe.retrieval.learned.SIGNALS` of tables and
             :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW` and
             :data:`tagframe.retrieval.learned.TOLD`; used if statements were learned.
-        sure: for each of :data:`~tagframe.retrieval.methods.confidence.NAMES`, for the highest confidence that is
+        sure: for each of :data:`~tagframe.retrieval.methods.posterior.NAMES`, for the highest confidence that is
             reported in one large database without rows; if empty, there is no such limit.
         seen: for some facts of a question, the least and the greatest value in such databases of the fit, by name.
         spread: the usual error of the log odds of a complete set in such a database that was left out of the fit.
