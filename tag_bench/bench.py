@@ -94,6 +94,8 @@ def run(name: str, command: str, data: Path, at: str, folder: Path = RESULTS, wo
         printed = json.loads(text)
     except ValueError:
         printed = {"printed": text.rstrip()}
+    if isinstance(printed.get("questions"), list):  # what the data sets hold stays with them
+        printed["questions"] = len(printed["questions"])
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder.mkdir(parents=True, exist_ok=True)
     made = {**printed, "commit": at, "date": date, "machine": machine(), "command": command}

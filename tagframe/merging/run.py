@@ -324,6 +324,8 @@ def merge_batches(
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
+    if unknown := arguments.keys() - MergeArguments.__annotations__.keys():
+        raise TypeError(f"merge_batches() has no argument {min(unknown)!r}")
     return MergeBatches(_prepared(plan, corpus, **arguments), rows)
 
 
