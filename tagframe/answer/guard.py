@@ -197,7 +197,7 @@ class Reader:
                 raise type(error)(f"{error}{unseen}") from None
             raise
 
-    def _checked(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
+    def _checked(self, sql: str, limits: SQLLimits, *, explain: bool, whole: bool = False) -> pd.DataFrame:
         engine = self.engine
         start = time.monotonic()
         checked = check_sql(self.resolved(sql), [*self.tables, *self.brought], engine.dialect)
@@ -206,7 +206,7 @@ class Reader:
         spent = time.monotonic() - start
         # An engine that only holds rows runs no statement where the tables are: they are copied for each.
         in_place = not isinstance(engine, RowsOnly) or engine.dialect != RowsOnly.dialect
-        own, others, words = {}, {}, _words_in(checked) if engine.dialect == SQLITE else None
+        own, others, words = {}, {}, _words_in(checked) if engine.dialect == SQLITE and not whole else None
         for name, id in named.items():
             profile = self.corpus.profile(id)
             if self.corpus.engine(id) == engine and in_place:
@@ -222,8 +222,13 @@ class Reader:
                 if not explain:
                     self._copies[id, *shown] = copy
             others[name] = copy
-        with logs.statement("answer", checked, engine.dialect.name):
-            return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
+        try:
+            with logs.statement("answer", checked, engine.dialect.name):
+                return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
+        except SQLFailed:
+            if words is not None and others:  # a message lists all columns, if one is not there
+                self._checked(sql, limits, explain=True, whole=True)
+            raise
 
     def _copy(self, id: str, profile: TableProfile, shown: Sequence[str], limit: int | None) -> pa.Table:
         engine = self.corpus.engine(id)

@@ -181,6 +181,14 @@ def test_dry_run_finds_an_unknown_column(corpus):
     assert dry_run("SELECT title FROM film ; ", corpus, TABLES) == "SELECT title FROM film"
 
 
+def test_all_columns_are_named_where_one_is_not_there():
+    """Also those that the statement does not name, and that are not copied for it."""
+    films = tf.open_corpus({"bank.film": pd.DataFrame({"title": ["Low Tide"], "made": [1999]})})
+    for call in (run_sql, dry_run):
+        with pytest.raises(SQLFailed, match=r"no such column: seats in \{'made', 'title'\}"):
+            call("SELECT title, seats FROM film", films, {"film": "bank.film"})
+
+
 def test_a_quoted_name_is_never_a_text(corpus):
     """SQLite would compare the text "titel" with the word, and find nothing."""
     for sql in ("SELECT id FROM film WHERE \"titel\" = 'Low Tide'", 'SELECT id FROM film WHERE title = "Low Tide"'):
