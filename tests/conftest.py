@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.doctest import DoctestModule
 
 import tagframe
 from tag_bench.postgres_server import PostgresServer, postgres_server
@@ -39,6 +41,24 @@ CHROMIUM_FLAGS = [
 # A slow machine is no failure: no test asserts a time on the clock. Derandomised: the same run every time.
 hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tagframe")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Modules and tests live until the end: looking for garbage among them, again and again, took a quarter of it."""
+    session.config.add_cleanup(gc.unfreeze)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[None]:
+    """No docstring of a test holds an example."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)
