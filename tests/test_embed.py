@@ -247,10 +247,6 @@ class TestInt8:
 @packaged
 @pytest.mark.slow
 class TestEqualToTorch:
-    @pytest.mark.parametrize("name", TEXTS)
-    def test_text(self, minilm, torch, name):
-        np.testing.assert_allclose(minilm.encode([TEXTS[name]]), torch.encode([TEXTS[name]]), atol=1e-4)
-
     def test_texts_of_all_lengths_at_once(self, minilm, torch):
         texts = [*TEXTS.values(), *(f"column {n} of table {n % 7} " * (n % 23) for n in range(0, 100, 4))]
         np.testing.assert_allclose(minilm.encode(texts), torch.encode(texts), atol=1e-4)
@@ -289,7 +285,7 @@ import faiss
 index = faiss.IndexFlatIP(384)
 index.add(expected)
 index.search(expected, 3)
-busy = threading.Thread(target=lambda: [embedder.encode([text * 50 for text in texts]) for _ in range(3)])
+busy = threading.Thread(target=lambda: [embedder.encode([text * 30 for text in texts[n::2]]) for n in range(2)])
 busy.start()
 child = os.fork()
 if child == 0:

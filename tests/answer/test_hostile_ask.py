@@ -14,6 +14,7 @@ import pytest
 from scripted import Scripted
 
 import tagframe as tf
+from tagframe.answer import SQLLimits
 from tagframe.errors import AnswerRejected, SQLFailed
 from tests.answer.test_hostile_sql import COUNT, HOSTILE, LIMITS, MANY, SCRIPT
 from tests.draws import one_of
@@ -152,13 +153,13 @@ def cinema(tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, Path]:
     return corpus, path
 
 
-def asked(cinema: tuple[tf.Corpus, Path], sql: str) -> tf.Answer:
+def asked(cinema: tuple[tf.Corpus, Path], sql: str, limits: SQLLimits = LIMITS) -> tf.Answer:
     """The answer; whatever comes of it, the file is as it was, and no prompt has what is hidden."""
     corpus, path = cinema
     before, lm = path.read_bytes(), model(f"```sql\n{sql}\n```")
     try:
         with tf.context(lm=lm):
-            return tf.ask("What is in it?", corpus, limits=LIMITS)
+            return tf.ask("What is in it?", corpus, limits=limits)
     finally:
         assert path.read_bytes() == before
         assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -185,4 +186,4 @@ def test_a_hostile_statement_with_functions_is_refused_by_name(cinema, sql):
 
 @pytest.mark.parametrize("sql", HARMLESS, ids=lambda sql: ascii(sql[:60]))
 def test_what_only_looks_hostile_is_run(cinema, sql):
-    assert len(asked(cinema, sql).rows) in (2, 3)
+    assert len(asked(cinema, sql, SQLLimits()).rows) in (2, 3)

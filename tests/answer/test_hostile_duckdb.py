@@ -28,7 +28,7 @@ from tests.answer.guarded import run_sql
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 
-LIMITS = SQLLimits(rows=100, seconds=0.5, memory=128)
+LIMITS = SQLLimits(rows=100, seconds=0.2, memory=128)
 NAMES = ("films", "notes", "clicks")
 SECRET = "zqs"
 
@@ -88,6 +88,10 @@ HIDDEN = [
     "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT secret FROM films'))",
     "SELECT * FROM unnest([1, 2])", "SELECT * FROM range(10)", "SELECT * FROM generate_series(1, 9)",
     "SELECT * FROM repeat_row(1, num_rows = 9)", "SELECT * FROM arrow_scan(0, 0, 0)", "SELECT * FROM pandas_scan(0)",
+    "SELECT * FROM glob('/etc/*')", "SELECT * FROM films, read_csv('{notes}')",
+    "SELECT (SELECT content FROM read_text('{notes}')) FROM films", "SELECT * FROM query('SELECT 1')",
+    "WITH x AS (SELECT * FROM read_text('{notes}')) SELECT * FROM x",
+    "SELECT * FROM films UNION ALL SELECT * FROM other",
     "SELECT * FROM frame_of_the_caller", "SELECT * FROM python_map_function()", "SELECT * FROM which_secret('a', 'b')",
 ]  # fmt: skip
 
@@ -96,9 +100,9 @@ WRITES = [
     "DROP TABLE films", "ALTER TABLE films ADD COLUMN x INT", "CREATE TABLE x AS SELECT * FROM films",
     "CREATE TEMP TABLE x AS SELECT * FROM films", "CREATE VIEW x AS SELECT * FROM films", "CREATE MACRO f(a) AS a",
     "CREATE SECRET s (TYPE S3)", "CREATE SEQUENCE s", "CREATE TYPE t AS ENUM ('a')", "COPY films TO '{out}'",
-    "COPY (SELECT * FROM films) TO '{out}' (FORMAT parquet)", "COPY films FROM '{notes}'", "EXPORT DATABASE '{out}'",
+    "COPY (SELECT * FROM films) TO '{out}' (FORMAT parquet)", "COPY films TO '{films}' (USE_TMP_FILE false)", "COPY films FROM '{notes}'", "EXPORT DATABASE '{out}'",
     "IMPORT DATABASE '{out}'", "ATTACH '{out}' AS x", "DETACH memory", "USE memory", "INSTALL httpfs", "LOAD httpfs",
-    "LOAD '{out}'", "SET memory_limit = '100GB'", "SET enable_external_access = true", "RESET memory_limit",
+    "LOAD '{out}'", "SET memory_limit = '100GB'", "PRAGMA memory_limit = '100GB'", "SET enable_external_access = true", "RESET memory_limit",
     "PRAGMA enable_profiling", "PRAGMA database_list", "CALL pragma_version()", "CHECKPOINT", "VACUUM", "ANALYZE",
     "BEGIN", "COMMIT", "ROLLBACK", "PREPARE p AS SELECT 1", "EXECUTE p", "DEALLOCATE p", "SET VARIABLE x = 1",
     "SELECT 1; DROP VIEW films", "SELECT title FROM films; SELECT secret FROM films", "FROM films; FROM films",

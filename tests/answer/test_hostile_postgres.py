@@ -29,7 +29,9 @@ from tests.answer.guarded import dry_run, run_sql
 pytestmark = pytest.mark.slow
 
 TABLES = {"film": "public.film", "Order": "public.Order", "ticket": "sales.ticket"}
-LIMITS = SQLLimits(rows=100, seconds=1.0, memory=64)
+LIMITS = SQLLimits(rows=100, seconds=0.3, memory=64)
+PATIENT = SQLLimits(rows=100, seconds=60, memory=64)
+"""For what is to be answered, however slow the machine."""
 
 SCRIPT = """
 CREATE SCHEMA sales;
@@ -302,7 +304,7 @@ NAMED_WITH_SCHEMA = ["SELECT * FROM public.film", "SELECT film FROM public.film"
 
 @pytest.mark.parametrize("sql", NAMED_WITH_SCHEMA)
 def test_a_table_named_with_its_schema_shows_what_is_not_hidden(cinema, sql):
-    rows = run_sql(sql, cinema, TABLES, LIMITS)
+    rows = run_sql(sql, cinema, TABLES, PATIENT)
     assert len(rows)
     assert "hidden_note" not in rows.columns
     assert "xyzzy" not in repr(rows.to_dict())
@@ -413,7 +415,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("sql", PLAIN, ids=lambda sql: sql[:60])
 def test_a_plain_statement_runs_there(cinema, sql):
-    assert run_sql(sql, cinema, TABLES, LIMITS).to_dict("list") == PLAIN[sql]
+    assert run_sql(sql, cinema, TABLES, PATIENT).to_dict("list") == PLAIN[sql]
     assert dry_run(sql, cinema, TABLES).rstrip(";") == sql
 
 
@@ -441,7 +443,7 @@ def test_tables_of_elsewhere_are_brought_along(cinema):
     assert rows["worth"].isna().tolist() == [False, True]
     engine = cinema.engine("film")
     mine = {"Mine": pa.table({"n": [1], "T": ["x"]})}
-    found = engine.execute(UntrustedStatement('SELECT n, "T" FROM "Mine"', {}, mine, LIMITS))
+    found = engine.execute(UntrustedStatement('SELECT n, "T" FROM "Mine"', {}, mine, PATIENT))
     assert found.to_dict("list") == {"n": [1], "T": ["x"]}
 
 

@@ -1,6 +1,6 @@
 """Statements that a hostile model might write: none passes its limits, reads what is hidden, writes, or fails raw.
 
-Those that would run for hours are stopped after half a second; what they are stopped by (time, memory, the length of a
+Those that would run for hours are stopped after a fifth of a second; what they are stopped by (time, memory, the length of a
 text) depends on the machine, and is not asserted. That they are stopped is.
 """
 
@@ -23,7 +23,7 @@ from tests.answer.guarded import run_sql
 pytestmark = pytest.mark.slow
 
 TABLES = {"film": "cinema.film", "order": "cinema.order", "straße": "cinema.straße"}
-LIMITS = SQLLimits(rows=100, seconds=0.5, memory=128)
+LIMITS = SQLLimits(rows=100, seconds=0.2, memory=128)
 
 SCRIPT = """
 CREATE TABLE film (id INTEGER PRIMARY KEY, title TEXT, "year made" INTEGER);

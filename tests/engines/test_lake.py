@@ -593,59 +593,7 @@ def test_odd_names_and_values(tmp_path: Path):
     assert (merged["tagframe row 0"].tolist(), report.engine) == ([5, 4], "duckdb")
 
 
-# --- statements that nobody trusts ------------------------------------------------------------------------------------
-
-HOSTILE = [
-    "COPY o TO '{out}'", "COPY (SELECT 1) TO '{out}'", "COPY o TO '{own}' (USE_TMP_FILE false)",
-    "EXPORT DATABASE '{out}'", "ATTACH '{out}' AS x", "INSTALL httpfs", "LOAD httpfs", "CREATE TABLE x AS SELECT 1",
-    "SET memory_limit = '100GB'", "PRAGMA database_list", "PRAGMA memory_limit = '100GB'", "CALL pragma_version()",
-    "SELECT * FROM read_csv('{secret}')", "SELECT * FROM read_text('{secret}')", "SELECT * FROM '{secret}'",
-    "SELECT * FROM read_blob('{secret}')", "SELECT * FROM read_json('{secret}')", "SELECT * FROM glob('/etc/*')",
-    "SELECT * FROM read_parquet('{own}')", "SELECT * FROM parquet_metadata('{own}')", "SELECT getenv('HOME')",
-    "SELECT * FROM sniff_csv('{secret}')", "SELECT * FROM query('SELECT 1')", "SELECT * FROM query_table('o')",
-    "SELECT * FROM duckdb_settings()", "SELECT * FROM duckdb_views()", "SELECT * FROM information_schema.tables",
-    "SELECT * FROM pg_catalog.pg_class", "SELECT * FROM sqlite_master", "SELECT current_setting('allowed_paths')",
-    "SELECT * FROM o, read_csv('{secret}')", "SELECT (SELECT content FROM read_text('{secret}')) FROM o",
-    "WITH x AS (SELECT * FROM read_text('{secret}')) SELECT * FROM x", "SELECT 1; DROP VIEW o", "DROP VIEW o",
-    "SELECT * FROM o UNION ALL SELECT * FROM customers", "SELECT customer FROM o", "SELECT o.customer FROM o",
-    "SELECT write_log('x')", "SELECT * FROM range(10)", "SHOW TABLES", "DESCRIBE o", "SUMMARIZE o", "FROM o; FROM o",
-    "PIVOT o ON text USING count(*)", "SELECT * FROM memory.main.o", "CHECKPOINT", "VACUUM", "BEGIN",
-    "SELECT nextval('x')",
-    "SELECT * FROM '{own}' WHERE EXISTS (WITH \"{own}\" AS (SELECT 1) SELECT 1 FROM o)",
-    "WITH \"{own}\" AS (SELECT * FROM \"{own}\") SELECT * FROM \"{own}\"",
-    "WITH RECURSIVE \"{own}\" AS (SELECT * FROM \"{own}\") SELECT * FROM \"{own}\"",
-    "WITH RECURSIVE \"{own}\" AS (SELECT * FROM \"{own}\" UNION ALL SELECT * FROM \"{own}\") SELECT * FROM \"{own}\"",
-    "WITH a AS (SELECT * FROM \"{own}\"), \"{own}\" AS (SELECT 1) SELECT * FROM a",
-    "(WITH \"{own}\" AS (SELECT 1 AS n) SELECT n FROM \"{own}\") UNION ALL SELECT customer FROM \"{own}\"",
-    "SELECT (SELECT max(customer) FROM \"{own}\") FROM o ORDER BY (WITH \"{own}\" AS (SELECT 1) SELECT 1)",
-    "SELECT sql FROM duckdb_views WHERE EXISTS (WITH duckdb_views AS (SELECT 1) SELECT 1 FROM o)",
-    "INSERT INTO o VALUES (1)", "UPDATE o SET text = ''", "DELETE FROM o", "SELECT * FROM frame_of_the_caller",
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("statement", HOSTILE)
-@pytest.mark.parametrize("guarded", [False, True])
-def test_hostile_statements_read_nothing_and_write_nothing(shop: Path, tmp_path: Path, statement: str, guarded: bool):
-    frame_of_the_caller = pd.DataFrame({"secret": ["kept"]})
-    own = shop / "orders" / "year=2023" / "a.parquet"
-    secret, out = tmp_path / "secret.txt", tmp_path / "out"
-    secret.write_text("kept")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    sql = statement.format(secret=secret, out=out, own=own)
-    if guarded:
-        corpus = tf.open_corpus(shop)
-        corpus.hide("orders.customer")
-        corpus = corpus.subset(["shop.orders"])
-        with pytest.raises((UnsafeSQL, SQLFailed)):
-            tf.exec_sql(corpus)(sql.replace(" o", " orders"))
-    else:
-        engine = LakeEngine(shop, tuple(lake_tables(shop)))
-        tables = {"o": Readable("orders", ("customer",))}
-        with pytest.raises((UnsafeSQL, SQLFailed)):
-            engine.execute(UntrustedStatement(sql, tables, {}, SQLLimits()))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert len(frame_of_the_caller) == 1
+# --- statements (hostile ones: tests/answer/test_hostile_duckdb.py) ----------------------------------------------------
 
 
 @pytest.mark.slow
@@ -667,6 +615,9 @@ def test_what_a_statement_may_do(engine: LakeEngine):
     assert list(run("SELECT o.year, e.year FROM o JOIN extra e USING (year) LIMIT 1").columns) == ["year", "year_2"]
     with pytest.raises(SQLFailed, match="more than 3 rows"):
         run("SELECT * FROM o", rows=3)
+    for hidden in ("SELECT customer FROM o", "SELECT * FROM o UNION ALL SELECT * FROM customers"):
+        with pytest.raises((UnsafeSQL, SQLFailed)):
+            run(hidden)
     with pytest.raises(SQLFailed, match="no such column: cusomer"):
         run("SELECT cusomer FROM o")
     crossed = ", ".join(f"o AS o{number}" for number in range(14))

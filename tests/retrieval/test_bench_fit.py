@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from tag_bench import fit
-from tag_bench.fit import learned, likelihood
+from tag_bench.data import read_dataset
+from tag_bench.fit import learned, likelihood, worlds
 from tag_bench.fit.examples import read_alone, read_examples, read_names
-from tag_bench.fit.worlds import HABITS, KINDS, apart, read_worlds
+from tag_bench.fit.worlds import HABITS, KINDS, apart
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.retrieval.methods.posterior import NAMES, ONE_WAY
 from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
@@ -107,7 +108,8 @@ def with_rows(folder, tmp_path):
     return other
 
 
-def test_what_names_alone_say_is_fitted_beside_what_is_there(folder, with_rows, tmp_path):
+def test_what_names_alone_say_is_fitted_beside_what_is_there(folder, with_rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(worlds, "HABITS", HABITS[::5])
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     there = {name: getattr(shipped_weights(), name) for name in ("table", "set", "complete", "fits")}
     weights.write_text(json.dumps(there))
@@ -159,13 +161,16 @@ def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_
 
 
 def test_worlds_have_names_of_warehouses_and_keep_what_is_needed(folder, with_rows):
-    assert {one.question.database.split()[0] for one in read_worlds(folder)} == {"whole"}
-    found = read_worlds(with_rows)
-    assert {one.question.database for one in found} == {
+    def questions(folder):
+        return [question for world in worlds.made(read_dataset(folder)) for question in world.questions]
+
+    assert {one.database.split()[0] for one in questions(folder)} == {"whole"}
+    found = questions(with_rows)
+    assert {one.database for one in found} == {
         f"{kind} {len(HABITS) * row + position}" for row, kind in enumerate(KINDS) for position in range(len(HABITS))
     }
     assert all(one.gold for one in found)
-    assert max(len(one.question.gold) for one in found if one.question.database.startswith("pairs")) == 2
+    assert max(len(one.gold) for one in found if one.database.startswith("pairs")) == 2
 
 
 def test_a_name_is_the_same_everywhere_and_stays_apart():
