@@ -179,7 +179,7 @@ class TestBatches:
     @pytest.mark.parametrize("int8", [False, True])
     def test_a_vector_does_not_depend_on_the_texts_beside_it(self, monkeypatch, int8):
         texts = [text for text in TEXTS.values() if len(text) < 10_000]
-        texts += [f"column {number} of table {number % 7} " * (number % 9) for number in range(200)]
+        texts += [f"column {number} of table {number % 7} " * (number % 9) for number in range(60)]
         each, together = MiniLM(embed.packaged_folder(), int8=int8), MiniLM(embed.packaged_folder(), int8=int8)
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         found = together.encode(texts)

@@ -55,7 +55,10 @@ def skipped(nodes: list[ast.AST]) -> set[ast.AST]:
 def imported_modules(path: Path) -> set[str]:
     """The modules of tagframe that a module imports when it runs, in functions too."""
     found = set()
-    for node in set(parsed(path)) - skipped(parsed(path)):
+    typing_only = skipped(parsed(path))
+    for node in parsed(path):
+        if node in typing_only:
+            continue
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tagframe":
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
