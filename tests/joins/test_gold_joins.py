@@ -121,7 +121,8 @@ def tiny_benchmark(folder: Path) -> Path:
 @pytest.mark.slow
 def test_the_command_reports_by_half_where_the_data_has_halves(tmp_path: Path):
     folder = tiny_benchmark(tmp_path)
-    result = CliRunner().invoke(command, ["--data", str(folder), "--merge-rows", "10", "--lake-tables", "0"])
+    few = ["--merge-rows", "10", "--lake-tables", "0", "--small-frames", "20"]
+    result = CliRunner().invoke(command, ["--data", str(folder), *few])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert set(report["by_half"]) == {"fit", "report"}
