@@ -21,6 +21,7 @@ from tagframe.engines.file_batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
+from tagframe.joins.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep, told_by
 from tagframe.keys.matching import is_copy
@@ -28,7 +29,6 @@ from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
-from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
@@ -135,7 +135,7 @@ def run_plan(
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
         HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column
-            in a way that tells its cells (:mod:`tagframe.merging.hidden_keys`).
+            in a way that tells its cells (:mod:`tagframe.joins.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
