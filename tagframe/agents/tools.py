@@ -55,13 +55,13 @@ from tagframe.errors import (
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
+from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.key_text import text_of
 from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
 from tagframe.merging import Reaction, run_plan
 from tagframe.merging.advice import heard
-from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.operators import arun
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of

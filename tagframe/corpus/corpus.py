@@ -509,16 +509,20 @@ class Corpus(Shown):
         """
         found = {profile.id: profile for profile in self._found}
         kept = {id: found[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
-        return Corpus(
-            kept.values(),
-            {id: self._origins[id] for id in kept if id in self._origins},
-            root=self._root,
-            is_whole=self._is_whole and len(kept) == len(self),
-            problems=self._problems,
-            vectors=self._vectors,
-            knowledge=self._knowledge,
-            facts=self._facts,
-        )
+        origins = {id: self._origins[id] for id in kept if id in self._origins}
+        return self._of(kept.values(), origins, is_whole=self._is_whole and len(kept) == len(self))
+
+    def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
+        """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
+        shared = {
+            "root": self._root,
+            "is_whole": False,
+            "problems": self._problems,
+            "vectors": self._vectors,
+            "knowledge": self._knowledge,
+            "facts": self._facts,
+        }
+        return Corpus(profiles, origins, **{**shared, **changed})
 
     def for_reader(
         self,
@@ -573,15 +577,11 @@ class Corpus(Shown):
         Raises:
             InvalidArgument: both have a table with the same id.
         """
-        return Corpus(
+        return self._of(
             [*self._found, *other._found],
             {**self._origins, **other._origins},
-            root=self._root,
-            is_whole=False,
             problems=(*self._problems, *other._problems),
-            vectors=self._vectors,
             knowledge=self._knowledge.union(other._knowledge, (profile.id for profile in other._found)),
-            facts=self._facts,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -641,16 +641,7 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
     found = corpus.subset(tables.values())
     profiles = [corpus.profile(table) for table in tables.values()]
     origins = {id: found._origins[table] for id, table in tables.items() if table in found._origins}
-    made = Corpus(
-        [replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)],
-        origins,
-        root=corpus._root,
-        is_whole=False,
-        problems=corpus._problems,
-        vectors=corpus._vectors,
-        knowledge=corpus._knowledge,
-        facts=corpus._facts,
-    )
+    made = corpus._of([replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)], origins)
     made._under = corpus._under
     return made
 

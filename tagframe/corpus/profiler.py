@@ -246,23 +246,20 @@ def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
 def _count_values(values: Values) -> tuple[Distinct, npt.NDArray[Any], int]:
     """Distinct values in order of first appearance, their counts, and the number of nulls already left out."""
     rows = len(values)
-    if isinstance(values, pd.Series) and _is_masked_number(values.dtype):
-        values = pd.Series(values.dropna().to_numpy(dtype=cast(Any, values.dtype).numpy_dtype))
-    if isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufM":
-        # Numbers and times: numpy's own types, which pandas counts faster than Python does.
-        counts = values.value_counts(sort=False, dropna=True)
-        numbers = counts.to_numpy(dtype=np.int64)
-        return counts.index.to_numpy(), numbers, rows - int(numbers.sum())
-    if isinstance(values, pd.Series) and isinstance(values.dtype, pd.StringDtype):
-        counts = values.value_counts(sort=False, dropna=True)
-        numbers = counts.to_numpy(dtype=np.int64)
-        return counts.index.tolist(), numbers, rows - int(numbers.sum())
-    if isinstance(values, pd.Series) and isinstance(values.dtype, pd.CategoricalDtype):
-        # One long text may be in all rows: it is looked at once.
-        codes = values.cat.codes[values.notna()]
-        counts = codes.value_counts(sort=False)
-        numbers = counts.to_numpy(dtype=np.int64)
-        return values.cat.categories[counts.index].tolist(), numbers, rows - int(numbers.sum())
+    if isinstance(values, pd.Series):
+        if _is_masked_number(values.dtype):
+            values = pd.Series(values.dropna().to_numpy(dtype=cast(Any, values.dtype).numpy_dtype))
+        dtype = values.dtype
+        # One long text of a category may be in all rows: it is looked at once.
+        is_category = isinstance(dtype, pd.CategoricalDtype)
+        if is_category or isinstance(dtype, pd.StringDtype) or (isinstance(dtype, np.dtype) and dtype.kind in "biufM"):
+            counted = values.cat.codes[values.notna()] if is_category else values
+            counts = counted.value_counts(sort=False, dropna=True)
+            numbers = counts.to_numpy(dtype=np.int64)
+            found = values.cat.categories[counts.index] if is_category else counts.index
+            # Numbers and times stay numpy's own types, which are read faster than Python's objects.
+            distinct = found.to_numpy() if isinstance(dtype, np.dtype) else found.tolist()
+            return distinct, numbers, rows - int(numbers.sum())
     cells = values.tolist() if isinstance(values, pd.Series) else values
     try:
         counter = Counter(cells)

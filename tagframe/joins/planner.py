@@ -11,6 +11,8 @@ from functools import cache, partial
 from itertools import chain, combinations
 from typing import Any
 
+import numpy as np
+
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
@@ -23,7 +25,7 @@ from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, known_by, known_by_parts, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
-from tagframe.keys.containment import overlap
+from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_columns import NAMED, is_unnamed
 from tagframe.keys.key_pair import Evidence, KeyPair
@@ -342,18 +344,19 @@ def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
 
 def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
     """Columns of two tables that share values or a name. The score only orders them: it is below that of any key."""
-    for position, left in enumerate(profiles):
-        for right in profiles[position + 1 :]:
-            for mine in left.columns:
-                for theirs in right.columns:
-                    shared = overlap(mine.sketch, theirs.sketch)
-                    share = shared.share if shared is not None and mine.family == theirs.family else 0.0
-                    is_named_alike = mine.name.casefold() == theirs.name.casefold()
-                    if share or is_named_alike:
-                        reason = f"{share:.0%} of the values found" if shared is not None else ""
-                        evidence = Evidence(contained=share, name=float(is_named_alike), reason=reason)
-                        score = 1e-5 * (share + is_named_alike) / 2
-                        yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), score, evidence)
+    columns = [(profile, column) for profile in profiles for column in profile.columns]
+    pairs = [pair for pair in combinations(range(len(columns)), 2) if columns[pair[0]][0] is not columns[pair[1]][0]]
+    lefts, rights = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    held, _ = overlaps([column.sketch for _, column in columns], lefts, rights)
+    for (one, other), shared in zip(pairs, held.listed(), strict=True):
+        (left, mine), (right, theirs) = columns[one], columns[other]
+        share = shared.share if shared is not None and mine.family == theirs.family else 0.0
+        is_named_alike = mine.name.casefold() == theirs.name.casefold()
+        if share or is_named_alike:
+            reason = f"{share:.0%} of the values found" if shared is not None else ""
+            evidence = Evidence(contained=share, name=float(is_named_alike), reason=reason)
+            score = 1e-5 * (share + is_named_alike) / 2
+            yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), score, evidence)
 
 
 def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> str:

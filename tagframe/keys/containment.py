@@ -67,28 +67,7 @@ def overlap(column: Sketch | None, other: Sketch | None) -> Overlap | None:
     Both keep the smallest hashes of the same hash function. Up to the smaller of the two largest kept hashes, both are
     complete; the share among those values is an unbiased estimate of the whole.
     """
-    if column is None or other is None or other.sampled or not len(column.hashes):
-        return None  # a sample does not show which values the column lacks
-    mine, theirs, exact = column.hashes, other.hashes, column.complete and other.complete
-    if not exact:
-        # All values of a sample are in the column, so a sample has no end to compare up to.
-        ends = [sketch.hashes[-1] for sketch in (column, other)
-                if not sketch.complete and not sketch.sampled and len(sketch.hashes)]  # fmt: skip
-        limit = min(ends, default=np.iinfo(np.uint64).max)
-        mine = mine[: np.searchsorted(mine, limit, side="right")]
-        theirs = theirs[: np.searchsorted(theirs, limit, side="right")]
-        if not len(mine):
-            return None
-    if len(theirs):
-        found = np.minimum(np.searchsorted(theirs, mine), len(theirs) - 1)
-        hits = int(np.count_nonzero(theirs[found] == mine))
-    else:
-        hits = 0
-    share = hits / len(mine)
-    # Laplace's rule keeps the error above 0 if a handful of values all agree.
-    smooth = (hits + 1) / (len(mine) + 2)
-    error = 0.0 if exact else math.sqrt(smooth * (1 - smooth) / len(mine))
-    return Overlap(share, len(mine), error)
+    return overlaps([column, other], np.array([0]), np.array([1]))[0].listed()[0]
 
 
 @dataclass(frozen=True)
@@ -125,7 +104,7 @@ class Overlaps:
 def overlaps(
     sketches: Sequence[Sketch | None], lefts: npt.NDArray[np.int64], rights: npt.NDArray[np.int64]
 ) -> tuple[Overlaps, Overlaps]:
-    """The overlaps of n pairs of columns in both directions, as :func:`overlap` finds them.
+    """The overlaps of n pairs of columns in both directions, as for :func:`overlap`.
 
     Args:
         sketches: of all columns.

@@ -21,6 +21,7 @@ from tagframe.engines.file_batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
+from tagframe.joins.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep, told_by
 from tagframe.keys.matching import is_copy
@@ -28,7 +29,6 @@ from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
-from tagframe.merging.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
@@ -49,23 +49,29 @@ By = Literal["engine", "across", "memory"]
 """Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
 
+class MergeArguments(TypedDict, total=False):
+    """The arguments of :func:`run_plan` that choose rows and columns."""
+
+    how: How
+    on_fanout: Reaction
+    on_loss: Reaction
+    on_ambiguous: Reaction
+    columns: Sequence[str] | None
+    where: Where | None
+    limit: int | None
+    aggregate: Aggregate | None
+    distinct: bool
+    validate: Validate | None
+
+
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
 def run_plan(
     plan: JoinPlan,
     corpus: Corpus,
     *,
-    how: How = "inner",
-    on_fanout: Reaction = "raise",
-    on_loss: Reaction = "warn",
-    on_ambiguous: Reaction = "warn",
-    columns: Sequence[str] | None = None,
-    where: Where | None = None,
-    limit: int | None = None,
     by: By | None = None,
-    aggregate: Aggregate | None = None,
-    distinct: bool = False,
-    validate: Validate | None = None,
     for_models: bool = False,
+    **arguments: Unpack[MergeArguments],
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
 
@@ -129,22 +135,19 @@ def run_plan(
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
         HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column
-            in a way that tells its cells (:mod:`tagframe.merging.hidden_keys`).
+            in a way that tells its cells (:mod:`tagframe.joins.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    merge = _prepared(
-        plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by, aggregate, distinct, validate,
-        for_models,
-    )  # fmt: skip
+    merge = _prepared(plan, corpus, by=by, for_models=for_models, **arguments)
     asked, plan = merge.asked, merge.asked.plan
     frame, report = _merged(asked, by)
     report = replace(report, differing=merge.differing(frame), limit=asked.limit)
     frame = merge.shown(frame)
     asked = replace(asked, wanted=merge.wanted)
-    if how != "inner" and on_loss != "allow":
+    if asked.how != "inner" and asked.on_loss != "allow":
         advice.say_unmatched(_unmatched(asked, frame, report))
-    elif how == "inner" and on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
+    elif asked.how == "inner" and asked.on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
         # Losing rows is allowed; a wrong guess of the key is something else.
         counted = zip(plan.steps, report.steps, strict=True)
         guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
@@ -227,21 +230,6 @@ def _prepared(
         is_forced=by is not None,
     )
     return _Merge(asked, wanted, shared, names)
-
-
-class MergeArguments(TypedDict, total=False):
-    """The arguments of :func:`run_plan` that choose rows and columns."""
-
-    how: How
-    on_fanout: Reaction
-    on_loss: Reaction
-    on_ambiguous: Reaction
-    columns: Sequence[str] | None
-    where: Where | None
-    limit: int | None
-    aggregate: Aggregate | None
-    distinct: bool
-    validate: Validate | None
 
 
 class MergeBatches(Iterator[pd.DataFrame]):

@@ -20,13 +20,13 @@ from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.file_batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
+from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
-from tagframe.merging.hidden_keys import as_hidden_now
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import home_of, tables_around
 from tagframe.retrieval.role_hints import role_hints, roles_named

@@ -1,5 +1,6 @@
 """Many pairs are scored at once as one pair is."""
 
+import math
 import random
 import sqlite3
 from contextlib import closing
@@ -17,7 +18,7 @@ from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.joins import plan_tables
 from tagframe.keys import infer_key_pairs
 from tagframe.keys.column_names import about
-from tagframe.keys.containment import overlap, overlaps
+from tagframe.keys.containment import Overlap, overlap, overlaps
 from tagframe.keys.key_columns import columns_of
 from tagframe.keys.scoring import Fits
 from tagframe.keys.terms import name_match
@@ -65,7 +66,22 @@ def test_names_fit_in_many_pairs_as_in_one() -> None:
     assert 0 < sum(match.score > 0 for match in matches) < len(matches)
 
 
-def test_values_overlap_in_many_pairs_as_in_one() -> None:
+def _counted(column: Sketch | None, other: Sketch | None) -> Overlap | None:
+    """The overlap of two sketches by the hashes up to the last that both have in full."""
+    if column is None or other is None or other.sampled:
+        return None
+    cut = [one.hashes[-1] for one in (column, other) if len(one.hashes) and not (one.complete or one.sampled)]
+    exact = column.complete and other.complete
+    mine, theirs = ({*one.hashes} if exact else {h for h in one.hashes if h <= min(cut, default=h)}
+                    for one in (column, other))  # fmt: skip
+    if not mine:
+        return None
+    likely = (len(mine & theirs) + 1) / (len(mine) + 2)
+    error = 0.0 if exact else math.sqrt(likely * (1 - likely) / len(mine))
+    return Overlap(len(mine & theirs) / len(mine), len(mine), error)
+
+
+def test_values_overlap_as_counted_one_by_one() -> None:
     draws = random.Random(3)
     sketches: list[Sketch | None] = [None]
     for size in (0, 1, 5, 40, 200):
@@ -74,8 +90,9 @@ def test_values_overlap_in_many_pairs_as_in_one() -> None:
             sketches.append(Sketch(np.array(hashes, dtype=np.uint64), complete, sampled))
     lefts, rights = (part.ravel() for part in np.indices((len(sketches), len(sketches))))
     forth, back = overlaps(sketches, lefts, rights)
-    assert forth.listed() == [overlap(sketches[one], sketches[other]) for one, other in zip(lefts, rights, strict=True)]
-    assert back.listed() == [overlap(sketches[other], sketches[one]) for one, other in zip(lefts, rights, strict=True)]
+    pairs = [(sketches[one], sketches[other]) for one, other in zip(lefts, rights, strict=True)]
+    assert forth.listed() == [_counted(one, other) for one, other in pairs] == [overlap(*pair) for pair in pairs]
+    assert back.listed() == [_counted(other, one) for one, other in pairs]
     assert {one is None for one in forth.listed()} == {True, False}
 
 

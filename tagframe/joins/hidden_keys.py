@@ -1,4 +1,4 @@
-"""Merges on hidden columns: the joins that are refused because the matching rows would reveal hidden cells.
+"""Hidden columns in plans: the joins that are refused because the matching rows would reveal hidden cells.
 
 A result contains neither a hidden column nor the other column of its key (:mod:`tagframe.joins.steps`). But the
 rows that match reveal something, too. If both columns of a pair are hidden, they may be joined by equality, because
