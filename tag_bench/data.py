@@ -71,7 +71,7 @@ def jar_tables(folder: Path) -> list[TableProfile]:
             if key in stats:
                 column = _with_stats(column, stats[key])
             elif key in uniqueness:
-                column = _with_uniqueness(column, uniqueness[key])
+                column = with_uniqueness(column, uniqueness[key])
             columns.append(column)
         tables.append(
             TableProfile(
@@ -105,10 +105,9 @@ def _with_stats(column: ColumnProfile, stats: Mapping[str, Any]) -> ColumnProfil
     )
 
 
-def _with_uniqueness(column: ColumnProfile, uniqueness: float) -> ColumnProfile:
-    # Only a ratio is given; a profile holds counts, and any number of rows that large keeps the ratio.
-    rows = 1_000_000
-    return replace(column, rows=rows, nulls=0, distinct=round(uniqueness * rows))
+def with_uniqueness(column: ColumnProfile, uniqueness: float) -> ColumnProfile:
+    """The column with a share of distinct values."""
+    return replace(column, rows=ANY_ROWS, nulls=0, distinct=round(uniqueness * ANY_ROWS))
 
 
 def schema_tables(schema: Mapping[str, Any]) -> list[TableProfile]:
@@ -193,6 +192,8 @@ def _column(given: Mapping[str, Any], position: int) -> ColumnProfile:
     )
 
 
+ANY_ROWS = 1_000_000
+"""The rows of a table of which only shares of distinct values are known: any number so large keeps them."""
 SEPARATOR = "#sep#"
 
 SEED = 0

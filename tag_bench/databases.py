@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pandas as pd
+import numpy as np
 
+from tag_bench import measured
+from tag_bench.data import ANY_ROWS, with_uniqueness
 from tag_bench.gold_joins import Schema
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -77,17 +79,14 @@ def read_databases(folder: Path) -> list[Database]:
 
 def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> Iterable[TableProfile]:
     """Profiles with only names and the share of distinct values."""
-    rows = 1_000_000  # any number so large keeps the ratio, which is all that is given
     for number, table in enumerate(entry["table_names_original"]):
-        columns: list[ColumnProfile] = []
-        for owner, name in entry["column_names_original"]:
+        names = [name for owner, name in entry["column_names_original"] if owner == number]
+        columns = []
+        for position, name in enumerate(names):
+            column = ColumnProfile(name, position, "text")
             share = uniqueness.get(f"{entry['db_id']}#sep#{table}#sep#{name}")
-            if owner == number and share is None:
-                columns.append(ColumnProfile(name, len(columns), "text"))
-            elif owner == number and share is not None:
-                distinct = round(float(share) * rows)
-                columns.append(ColumnProfile(name, len(columns), "text", rows=rows, nulls=0, distinct=distinct))
-        yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), rows)
+            columns.append(column if share is None else with_uniqueness(column, float(share)))
+        yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), ANY_ROWS)
 
 
 def read_halves(folder: Path) -> dict[str, frozenset[str]]:
@@ -129,17 +128,15 @@ def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPai
 
 
 def reliability(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> float:
-    """Calibration of scores: the mean of |score - share declared| over ten bins, weighted by count."""
-    scores, true = [], []
-    for database in databases:
-        for key in keys[database.name]:
-            for link in links_of(key):
-                scores.append(key.score)
-                true.append(link in database.declared)
-    frame = pd.DataFrame({"score": scores, "true": true}, dtype=float)
-    bins = frame.groupby((frame["score"] * 10).clip(0, 9.999).astype(int))
-    gaps = (bins["score"].mean() - bins["true"].mean()).abs()
-    return round(float((gaps * bins.size()).sum() / max(1, len(frame))), 3)
+    """Calibration of scores: the mean distance between score and share declared, over ten bins."""
+    links = [
+        (key.score, link in database.declared)
+        for database in databases
+        for key in keys[database.name]
+        for link in links_of(key)
+    ]
+    scores, declared = np.array(links, dtype=float).reshape(-1, 2).T
+    return measured.reliability(scores, declared)
 
 
 def percent(part: float, whole: float) -> float:

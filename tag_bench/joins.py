@@ -21,8 +21,6 @@ import pandas as pd
 from tag_bench import benchmark, number
 from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
-from tag_bench.lake import synthetic_lake
-from tag_bench.measured import peak_mb
 from tag_bench.merge_cost import merge_ratio
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.perturbed import DISTURBANCES
@@ -228,23 +226,6 @@ def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
         connection.close()
 
 
-def lake_cost(tables: int) -> dict[str, Any]:
-    """Key inference over a synthetic lake: its cost and its quality."""
-    lake = synthetic_lake(tables)
-    started = time.perf_counter()
-    found = {(key.left, key.right) for key in infer_key_pairs(lake.tables)}
-    seconds = time.perf_counter() - started
-    right = len(found & lake.keys)
-    return {
-        "tables": tables,
-        "columns": sum(len(table.columns) for table in lake.tables),
-        "seconds": round(seconds, 2),
-        "peak_mb": round(peak_mb()),  # the whole process, the lake included
-        "precision": percent(right, len(found)),
-        "recall": percent(right, len(lake.keys)),
-    }
-
-
 def _note(
     records: Records, plans: Sequence[tuple[Case, Counter[str]]], merges: Sequence[tuple[Case, Counter[str]]]
 ) -> None:
@@ -278,7 +259,6 @@ def _note(
     help="With --schema: a JSON file of pairs of table.column.",
 )
 @click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
-@number("--lake-tables", 1000, "The number of tables of a synthetic lake; 0 for none.", least=0)
 @number(
     "--small-frames",
     400,
@@ -301,7 +281,6 @@ def command(
     schema: Path | None,
     gold_keys: Path | None,
     check_keys: str | None,
-    lake_tables: int,
     small: int,
     merge_rows: int,
     perturb: tuple[str, ...],
@@ -360,6 +339,5 @@ def command(
         },
         "infer_seconds": round(seconds, 3),
         "tables": sum(len(database.tables) for database in filled),
-        "lake": lake_cost(lake_tables) if lake_tables else None,
         "merge_ratio": merge_ratio(merge_rows),
     }

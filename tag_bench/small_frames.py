@@ -34,6 +34,8 @@ _NO_WORDS = frozenset({"id", "no", "number", "code", "key", "name"})
 
 Tables = Mapping[str, pd.DataFrame]
 """By id of the table."""
+Side = tuple[str, str]
+"""A table's id, and a column of it."""
 
 
 def rows_of(databases: Sequence[Database]) -> dict[str, pd.DataFrame]:
@@ -67,24 +69,18 @@ def related(databases: Sequence[Database], rows: Tables) -> list[tuple[str, str,
     table.
     """
     found = []
-    for database in databases:
-        links = [sorted(link) for link in database.declared]
-        ends = Counter(frozenset(column.rpartition(".")[0] for column in link) for link in links)
-        ids = {table.id.lower(): table.id for table in database.tables}
-        for one, other in sorted(link for link in links if len(link) == 2):
-            tables = [ids.get(column.rpartition(".")[0]) for column in (one, other)]
-            if None in tables or tables[0] == tables[1] or ends[frozenset(t.lower() for t in tables if t)] > 1:
-                continue
-            frames = _drawn(rows, [str(table) for table in tables], [one, other], random.Random(f"{one} {other}"))
-            if frames is None:
-                continue
-            outcome, plan = merged(frames)
-            if plan is not None and outcome != "refused":
-                (step,) = plan.steps
-                columns = {f"{step.base}.{c}".lower() for c in step.base_columns}
-                columns |= {f"{step.table}.{c}".lower() for c in step.columns}
-                outcome = outcome if columns == {one, other} else f"wrong, {outcome}"
-            found.append((f"{one} = {other}", outcome, "" if plan is None else str(plan.steps[0])))
+    for sides in _sole_keys(databases):
+        link = [f"{table}.{column}".lower() for table, column in sides]
+        frames = _drawn(rows, sides, random.Random(" ".join(link)))
+        if frames is None:
+            continue
+        outcome, plan = merged(frames)
+        if plan is not None and outcome != "refused":
+            (step,) = plan.steps
+            columns = {f"{step.base}.{c}".lower() for c in step.base_columns}
+            columns |= {f"{step.table}.{c}".lower() for c in step.columns}
+            outcome = outcome if columns == {*link} else f"wrong, {outcome}"
+        found.append((" = ".join(link), outcome, "" if plan is None else str(plan.steps[0])))
     return found
 
 
@@ -125,8 +121,8 @@ def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, 
     return report
 
 
-def _linked_pairs(databases: Sequence[Database], rows: Tables) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """(table, column) of both sides, the referenced one last, of keys that are the only ones between their tables."""
+def _sole_keys(databases: Sequence[Database]) -> Iterator[list[Side]]:
+    """Both sides of the keys that are the only ones between their tables, in the order of their names."""
     for database in databases:
         spelt = {f"{table.id}.{column.name}".lower(): (table.id, column.name)
                  for table in database.tables for column in table.columns}  # fmt: skip
@@ -136,22 +132,21 @@ def _linked_pairs(databases: Sequence[Database], rows: Tables) -> Iterator[tuple
             if not all(column in spelt for column in link):
                 continue
             sides = [spelt[column] for column in link]
-            alone = ends[frozenset(column.rpartition(".")[0] for column in link)] == 1
-            if not alone or sides[0][0] == sides[1][0] or min(len(rows[table]) for table, _ in sides) < ROWS[0]:
-                continue
-            sides.sort(key=lambda side: (rows[side[0]][side[1]].nunique() / len(rows[side[0]]), side))
-            yield sides[0], sides[1]
+            if ends[frozenset(column.rpartition(".")[0] for column in link)] == 1 and sides[0][0] != sides[1][0]:
+                yield sides
 
 
-def _drawn(
-    rows: Tables, tables: Sequence[str], link: Sequence[str], chance: random.Random
-) -> dict[str, pd.DataFrame] | None:
+def _linked_pairs(databases: Sequence[Database], rows: Tables) -> Iterator[list[Side]]:
+    """The sides of such keys of tables with rows; the referenced side is the last one."""
+    for sides in _sole_keys(databases):
+        if min(len(rows[table]) for table, _ in sides) >= ROWS[0]:
+            yield sorted(sides, key=lambda side: (rows[side[0]][side[1]].nunique() / len(rows[side[0]]), side))
+
+
+def _drawn(rows: Tables, sides: Sequence[Side], chance: random.Random) -> dict[str, pd.DataFrame] | None:
+    tables, columns = [table for table, _ in sides], [column for _, column in sides]
     frames = [rows[table] for table in tables]
-    columns = [
-        next((name for name in frame.columns if f"{table}.{name}".lower() == column), None)
-        for frame, table, column in zip(frames, tables, link, strict=True)
-    ]
-    if None in columns or not all(map(len, frames)):
+    if not all(map(len, frames)):
         return None
     if frames[0][columns[0]].is_unique and not frames[1][columns[1]].is_unique:
         tables, frames, columns = tables[::-1], frames[::-1], columns[::-1]

@@ -152,7 +152,6 @@ def _share(parts: Iterable[bool]) -> float | None:
 @HALF
 @number("--limit", 300, "The number of questions, drawn at random.")
 @click.option("--alone", is_flag=True, help="Ask over the question's own database alone.")
-@click.option("--show", type=int, help="Print the prompt of the question at this index, and nothing else.")
 @RECORDS
 @SEEDED
 def command(
@@ -160,10 +159,9 @@ def command(
     half: str,
     limit: int,
     alone: bool,
-    show: int | None,
     records: Path | None,
     seed: int,
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     """Tokens of syn's prompts over pooled databases, and how much of the gold SQL they show; no model is asked.
 
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
@@ -177,24 +175,15 @@ def command(
         for name in wanted
     }
 
-    def prompted(question: Question) -> tuple[Query, Prompt, str]:
+    def ask(question: Question) -> Record:
         synthesizer = synthesizers[question.database.lower() if alone else ""]
         query = synthesizer.shown(question.text)
-        return query, synthesizer.prompt(question.text, query), sql_of[question.database, question.position]
-
-    def ask(question: Question) -> Record:
-        query, prompt, sql = prompted(question)
+        prompt, sql = synthesizer.prompt(question.text, query), sql_of[question.database, question.position]
         shown = look(question, sql, schemas.get(question.database.lower(), {}), query, prompt)
         return {"sql": sql, "gold_tables": sorted(question.gold), "shown": asdict(shown)}
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if show is not None:
-            _, prompt, sql = prompted(questions[show])
-            for message in prompt.messages:
-                click.echo(f"{message.content}\n")
-            click.echo(sql)
-            return None
         settings = settings_of(folders=[folder.resolve().name for folder in folders])
         told = Records(records, settings).each(
             questions, ask, lambda one: (f"{one.database}:{one.position}", one.text), "prompts"

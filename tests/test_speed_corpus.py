@@ -1,6 +1,5 @@
 """tag_bench speed corpus, and what its commands share."""
 
-import json
 from itertools import islice
 
 import click
@@ -10,18 +9,7 @@ from click.testing import CliRunner
 import tagframe as tf
 from tag_bench import SpreadCommand
 from tag_bench.speed import lakes
-from tag_bench.speed.corpus import TIMED, command
-
-
-@pytest.mark.slow
-def test_every_method_is_timed_on_every_lake(tmp_path):
-    outcome = CliRunner().invoke(
-        command, ["--tables", "8", "12", "--questions", "2", "--json", str(tmp_path / "out.json")]
-    )
-    assert outcome.exit_code == 0, outcome.output
-    lakes = json.loads((tmp_path / "out.json").read_text())["lakes"]
-    assert [lake["tables"] for lake in lakes] == [8, 12]
-    assert all(set(lake["ms"]) == set(TIMED) for lake in lakes)
+from tag_bench.speed.corpus import command
 
 
 def test_only_repeatable_options_take_several_values():

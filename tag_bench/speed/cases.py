@@ -1,34 +1,32 @@
 """The cases of ``tag_bench speed operators``; run as a module, one run of one side, which prints its figures.
 
-Both sides do the same work over the same frame. A first call over two rows is not measured.
+All sides do the same work over the same frame. A first call over a row or two is not measured.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
+import tempfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 import tagframe as tf
-from tag_bench.cascade import Drawn, binormal, simulate
 from tag_bench.measured import memory_mb, peak_mb
-from tag_bench.server import Request
-from tagframe.operators.proxy_rows import Targets
-
-IN_FLIGHT = 64
-"""The most requests in flight, on every side."""
-LATENCY = 0.05
-"""Of the server, seconds."""
+from tag_bench.server import Request, by_checksum
 
 Side: TypeAlias = Callable[[Any], Mapping[str, float] | None]
 """Does the work over a frame; may give further figures."""
@@ -44,8 +42,13 @@ class Case:
         ours: this library's side.
         peer: LOTUS's side.
         answer: gives the server's answers; a module-level function, because the server imports it by its name.
-        repeats: the lowest number of repeats.
+        repeats: the lowest number of repeats; short cases need more than long ones.
         each: whether each row is asked about.
+        latency: of the server, seconds.
+        in_flight: the most requests in flight, on every side.
+        stores: whether answers are kept in a store, which is new in each run.
+        stored: whether the same rows were answered before, so that nothing needs to be sent.
+        bare: whether a bare loop of requests, one a row, is a fair comparison.
     """
 
     name: str
@@ -55,11 +58,17 @@ class Case:
     answer: Callable[[Request], str]
     repeats: int = 1
     each: bool = False
+    latency: float = 0.05
+    in_flight: int = 64
+    stores: bool = False
+    stored: bool = False
+    bare: bool = False
 
     @property
     def answers(self) -> str:
         """``module:function`` of :attr:`answer`."""
-        return f"tag_bench.speed.cases:{self.answer.__name__}"
+        module = "tag_bench.server" if self.answer is by_checksum else "tag_bench.speed.cases"
+        return f"{module}:{self.answer.__name__}"
 
 
 def prompt_text(request: Request) -> str:
@@ -203,23 +212,17 @@ def _joined(frame: Any, join: Callable[[Any, Any], Any]) -> dict[str, float]:
 
 # --- 10,000 rows judged by a cascade: the proxy's AUC is .9, a fifth of the rows are true, the targets are .9 -------
 
-PARCELS, PREVALENCE = 10_000, 0.2
-TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)
-SIMULATED = 400
-"""The number of runs for ``miss_rate``; ``tag_bench cascade`` makes more, with other proxies."""
+PARCELS, PREVALENCE, AUC = 10_000, 0.2, 0.9
 LATE = "{parcel} is late"
 _PARCEL = re.compile(r"Parcel (\d+) of")
 
 
 @cache
-def drawn() -> Drawn:
-    """Scores and truth of the rows."""
-    return binormal(np.random.default_rng(0), PARCELS, PREVALENCE)
-
-
-@cache
-def _miss_rate() -> float:
-    return float(simulate("binormal", PARCELS, PREVALENCE, TARGETS, SIMULATED)["miss_rate"])
+def drawn() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Scores and truth of the rows: the scores are from two normal distributions of variance 1."""
+    random = np.random.default_rng(0)
+    true = random.permutation(PARCELS) < round(PARCELS * PREVALENCE)
+    return random.normal(size=PARCELS) + np.sqrt(2) * NormalDist().inv_cdf(AUC) * true, true
 
 
 def late(request: Request) -> str:
@@ -229,17 +232,15 @@ def late(request: Request) -> str:
 
 
 def _parcels() -> pd.DataFrame:
-    _miss_rate()  # before the clock
     return pd.DataFrame({"parcel": [f"Parcel {number} of {PARCELS}" for number in range(PARCELS)], "score": drawn()[0]})
 
 
 def _cascaded(frame: Any) -> dict[str, float]:
-    kept = frame.tag.sem_filter(LATE, cascade=tf.Cascade("score", TARGETS.recall, TARGETS.precision, TARGETS.delta))
+    kept = frame.tag.sem_filter(LATE, cascade=tf.Cascade("score"))
     true = drawn()[1][frame.index]
     right = int(drawn()[1][kept.index].sum())
     return {
         "share_of_calls": kept.tag.cascade.share_of_calls,
-        "miss_rate": _miss_rate(),
         "recall": right / max(int(true.sum()), 1),
         "precision": right / max(len(kept), 1),
     }
@@ -247,6 +248,52 @@ def _cascaded(frame: Any) -> dict[str, float]:
 
 def _nothing(found: object) -> dict[str, float]:
     return {}
+
+
+# --- how many rows a second pass, also compared with a bare loop of requests ----------------------------------------
+
+CLASSIC = "{text} is about a film that became a classic"
+SYSTEM = "Decide whether the claim is true of the row. Answer with one word, True or False."
+
+
+def _filtering(name: str, rows: int, *, distinct: int = 0, size: int = 80, **settings: Any) -> Case:
+    """Rows of ``size`` bytes, all distinct by default."""
+
+    def frame() -> pd.DataFrame:
+        texts = [f"Review {number % (distinct or rows)} of {rows}. ".ljust(size, "x") for number in range(rows)]
+        return pd.DataFrame({"text": texts})
+
+    return Case(
+        name,
+        frame,
+        lambda frame: _nothing(frame.tag.sem_filter(CLASSIC)),
+        lambda frame: _nothing(frame.sem_filter(CLASSIC)),
+        by_checksum,
+        each=True,
+        stores=True,
+        **settings,
+    )
+
+
+def bare_loop(frame: Any, url: str, in_flight: int) -> None:
+    """A minimal aiohttp loop that sends every row, ``in_flight`` at once, and reads its answer."""
+    import aiohttp
+
+    rows = iter(frame["text"])
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for text in rows:
+            claim = f"Text: {text}\n\nClaim: {CLASSIC}"
+            messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": claim}]
+            body = {"model": "test", "messages": messages, "temperature": 0.0}
+            async with session.post(f"{url}/chat/completions", json=body) as response:
+                assert (await response.json())["choices"][0]["message"]["content"]
+
+    async def send() -> None:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            await asyncio.gather(*(work(session) for _ in range(min(in_flight, len(frame)))))
+
+    asyncio.run(send())
 
 
 # LOTUS asks about one row at a time; it has no scores, no limit, and needs a helper model's log probabilities for its
@@ -267,20 +314,31 @@ _ALL = (
     Case("join_labels", _both_sides, lambda frame: _joined(frame, lambda one, two: one.tag.sem_join(two, SAME)),
          lambda frame: _joined(frame, lambda one, two: one.sem_join(two, SAME)), same_mood),
     Case("cascade", _parcels, _cascaded, lambda frame: _nothing(frame.sem_filter(LATE)), late),
+    _filtering("filter_10k_50ms", 10_000, repeats=3, bare=True),
+    _filtering("filter_1k_500ms", 1_000, latency=0.5, in_flight=512, repeats=3, bare=True),
+    _filtering("filter_duplicates", 1_000, distinct=100, repeats=3),
+    _filtering("filter_from_store", 10_000, latency=0.0, stored=True, repeats=3),
+    _filtering("long_prompts", 50, size=20_000, repeats=9, bare=True),
 )  # fmt: skip
 CASES: Mapping[str, Case] = {case.name: case for case in _ALL}
 
 
-def _set_up(side: str, url: str) -> None:
-    """Have the library ask the server; LOTUS's cache is off, as it is by default."""
+def _worker(side: str, case: Case, url: str, store: Path) -> Side:
+    """The work of a side, whose library asks the server; LOTUS's cache is off, as by default, unless it is needed."""
+    if side == "bare":
+        return lambda frame: bare_loop(frame, url, case.in_flight)
+    settings: Any = {"api_base": url, "api_key": "none"}
     if side == "ours":
-        settings: Any = {"api_base": url, "api_key": "none", "concurrency": IN_FLIGHT}
-        tf.configure(lm="openai/test", store=None, progress=False, **settings)
-        return
+        kept = store if case.stores else None
+        tf.configure(lm="openai/test", store=kept, progress=False, concurrency=case.in_flight, **settings)
+        return case.ours
     import lotus
+    from lotus.cache import CacheConfig, CacheFactory, CacheType
 
-    model = lotus.models.LM("openai/test", api_base=url, api_key="none", max_batch_size=IN_FLIGHT)
-    lotus.settings.configure(lm=model)
+    cache = CacheFactory.create_cache(CacheConfig(CacheType.IN_MEMORY, max_size=20_000))
+    model = lotus.models.LM("openai/test", max_batch_size=case.in_flight, cache=cache, **settings)
+    lotus.settings.configure(lm=model, enable_cache=case.stored)
+    return case.peer
 
 
 def _get(url: str, what: str) -> dict[str, Any]:
@@ -291,29 +349,27 @@ def _get(url: str, what: str) -> dict[str, Any]:
 
 def run(side: str, case: Case, url: str) -> dict[str, float]:
     """The figures of one run; with few requests also the time without the server's share."""
-    _set_up(side, url)
-    work, frame = case.ours if side == "ours" else case.peer, case.frame()
-    work(frame.tail(2))
-    _get(url, "reset")
-    held = memory_mb()
-    cpu, start = time.process_time(), time.perf_counter()
-    own = work(frame) or {}
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    with tempfile.TemporaryDirectory() as folder:
+        work, frame = _worker(side, case, url, Path(folder) / "store.db"), case.frame()
+        if case.stored:  # in another order: LOTUS would otherwise recall the whole call, not its rows
+            work(frame[::-1])
+        else:
+            work(pd.DataFrame({"text": ["warm up"]}) if case.stores else frame.tail(2))
+        _get(url, "reset")
+        held = memory_mb()
+        cpu, start = time.process_time(), time.perf_counter()
+        own = work(frame) or {}
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     stats = _get(url, "stats")
     figures = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": max(0.0, peak_mb() - held)}
     figures |= {name: stats[name] for name in ("requests", "tokens", "rounds")}
     if case.each:
-        figures |= {"rows_a_second": len(frame) / seconds, "tokens_a_row": stats["tokens"] / len(frame)}
-    if stats["requests"] <= IN_FLIGHT:
-        figures["seconds_above_server"] = seconds - stats["rounds"] * LATENCY
+        figures |= {"rows_per_second": len(frame) / seconds, "tokens_a_row": stats["tokens"] / len(frame)}
+    if stats["requests"] <= case.in_flight:
+        figures["seconds_above_server"] = seconds - stats["rounds"] * case.latency
     return {**figures, **own}
 
 
-def main(arguments: Sequence[str]) -> None:
-    """The side, the case and the URL of the server."""
-    side, name, url = arguments
-    print(json.dumps(run(side, CASES[name], url)))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    side, name, base = sys.argv[1:]
+    print(json.dumps(run(side, CASES[name], base)))

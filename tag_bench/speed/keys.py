@@ -20,8 +20,8 @@ import click
 import numpy as np
 
 from tag_bench import benchmark
-from tag_bench.lake import ADJECTIVES, NOUNS
 from tag_bench.measured import in_process, peak_mb
+from tag_bench.speed.lakes import ADJECTIVES, NOUNS
 
 _ROWS = 200
 

@@ -17,7 +17,6 @@ import numpy as np
 from sqlite_utils import Database
 
 import tagframe as tf
-from tag_bench.lake import ADJECTIVES, NOUNS
 from tag_bench.measured import memory_mb, peak_mb, spread
 from tagframe.embed import get_embedder
 from tagframe.retrieval import retrieve_tables
@@ -79,6 +78,16 @@ def refresh(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, An
 SYNTHETIC = "synthetic"
 """The name of the synthetic lake."""
 
+ADJECTIVES = (
+    "regional national local annual monthly daily pending archived active draft primary shared public private inbound "
+    "outbound internal external partner retail wholesale online seasonal premium standard legacy global urban rural "
+    "mobile certified joint interim"
+).split()
+NOUNS = (
+    "customer order invoice product supplier shipment payment account branch employee contract claim policy vehicle "
+    "driver route station sensor reading device ticket campaign budget project task patient visit drug trial sample "
+    "course student teacher exam book author library museum artwork match player team league referee stadium city"
+).split()
 _TABLES, _DATABASES, _COLUMNS, _ROWS = 10_000, 200, 20, 20
 _TYPES = {"NUMBER": "INTEGER", "FLOAT": "REAL", "BOOLEAN": "INTEGER"}
 

@@ -1,12 +1,13 @@
-"""``tag_bench speed operators``: requests, rounds, tokens and time of operators, on request compared with LOTUS.
+"""``tag_bench speed operators``: requests, rounds, tokens, time and rows a second of operators.
 
-As in ``tag_bench speed lm``, all sides use the same kind of local server, in a separate process, and each run is a new
-process. Repeats of the sides alternate, and each figure is the median over the repeats. The cases are those of
-:data:`tag_bench.speed.cases.CASES`.
+On request they are compared with LOTUS, and where each row is a request also with a bare loop of requests. All sides
+use the same kind of local server, in a separate process, and each run is a new process. Repeats of the sides alternate,
+and each figure is the median over the repeats. The cases are those of :data:`tag_bench.speed.cases.CASES`.
 """
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import click
@@ -14,19 +15,30 @@ import click
 from tag_bench import benchmark, number
 from tag_bench.measured import in_process, median
 from tag_bench.server import ServerProcess
-from tag_bench.speed.cases import CASES, LATENCY, Case
+from tag_bench.speed.cases import CASES, Case
 
 _TIMEOUT = 900
+_ATTEMPTS = 3
+
+
+def measure(case: Case, side: str, url: str) -> dict[str, float]:
+    """One run of a side in a new process; a run that hangs is reported and repeated."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return in_process("tag_bench.speed.cases", side, case.name, url, timeout=_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            click.echo(f"{case.name} {side}: hung for {_TIMEOUT} s (attempt {attempt} of {_ATTEMPTS})", err=True)
+    raise click.ClickException(f"{case.name} {side}: hung {_ATTEMPTS} times")
 
 
 def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
-    """Both sides of a case, by their key in the output."""
-    sides = ["ours", *(["peer"] if peer else [])]
+    """All sides of a case, by their key in the output."""
+    sides = ["ours", *(["peer"] if peer else []), *(["bare"] if case.bare else [])]
     runs: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
     repeats = max(repeats, case.repeats)
-    with ServerProcess(LATENCY, case.answers) as server:
+    with ServerProcess(case.latency, case.answers) as server:
         for side in sides * repeats:
-            figures = in_process("tag_bench.speed.cases", side, case.name, server.url, timeout=_TIMEOUT)
+            figures = measure(case, side, server.url)
             runs[side].append(figures)
             click.echo(f"{case.name} {side}: {figures['requests']} requests, {figures['seconds']:.2f} s", err=True)
     found = {side: {name: round(figure, 4) for name, figure in median(run).items()} for side, run in runs.items()}
@@ -38,7 +50,7 @@ def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
 @click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="Only these cases.")
 @number("--repeats", 1, "The lowest number of runs of each side.")
 def command(peer: str | None, names: tuple[str, ...], repeats: int) -> dict[str, Any]:
-    """Requests, rounds, tokens and seconds of the operators, with a local server.
+    """Requests, rounds, tokens, seconds and rows a second of the operators, with a local server.
 
     Example: python -m tag_bench speed operators --peer lotus --json -
     """

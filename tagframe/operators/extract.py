@@ -13,7 +13,7 @@ from tagframe.lm import Form, fields_schema
 from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import one_line, position_of
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.map import mapped
+from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
@@ -94,21 +94,9 @@ def sem_extract(
         tuple(positions),
         tuple(names),
     )
-    step = mapped(
-        "sem_extract",
-        frame,
-        resolved,
-        value,
-        _TASK,
-        return_explanations=return_explanations,
-        examples=examples,
-        rows_per_call=rows_per_call,
-        suffix=suffix,
-        on_error=on_error,
-        window=window,
-        settle=(lambda cells, row: _with_true_quotes(keys, cells, row)) if extract_quotes else None,
-    )
-    return (yield from step)
+    options = MapOptions(return_explanations, examples, rows_per_call, suffix, on_error, window)
+    settle = (lambda cells, row: _with_true_quotes(keys, cells, row)) if extract_quotes else None
+    return (yield from mapped("sem_extract", frame, resolved, value, _TASK, options, settle=settle))
 
 
 class _Field(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -21,6 +21,19 @@ from tagframe.operators.step_generators import Step
 from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
 
 Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str | None]]
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """The options that :func:`sem_map`, :func:`sem_score` and ``sem_extract`` share; they are described there."""
+
+    return_explanations: bool
+    examples: pd.DataFrame | None
+    rows_per_call: RowsPerCall
+    suffix: str
+    on_error: OnError
+    window: int | None
+
 
 _MAP_TASK = f"Do what the instruction says for a row of a table. {WORLD}"
 _SCORE_TASK = f"Score a row of a table: 0 where what is asked is not at all so, 1 where it is wholly so. {WORLD}"
@@ -83,20 +96,8 @@ def sem_map(
     else:
         value = value_of_dtype(dtype) if response_format is None else model_value(response_format)
     resolved = Instruction.resolve(instruction, frame)
-    step = mapped(
-        "sem_map",
-        frame,
-        resolved,
-        value,
-        _MAP_TASK,
-        return_explanations=return_explanations,
-        examples=examples,
-        rows_per_call=rows_per_call,
-        suffix=suffix,
-        on_error=on_error,
-        window=window,
-    )
-    return (yield from step)
+    options = MapOptions(return_explanations, examples, rows_per_call, suffix, on_error, window)
+    return (yield from mapped("sem_map", frame, resolved, value, _MAP_TASK, options))
 
 
 @declare(guess=lambda prompt: "0.35")
@@ -129,21 +130,10 @@ def sem_score(
     Raises:
         RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
     """
-    step = mapped(
-        "sem_score",
-        frame,
-        Instruction.resolve(instruction, frame),
-        score_value(),
-        _SCORE_TASK,
-        in_packs=(score_value(hundredths=True), _PACKED_SCORE_TASK),
-        return_explanations=return_explanations,
-        examples=examples,
-        rows_per_call=rows_per_call,
-        suffix=suffix,
-        on_error=on_error,
-        window=window,
-    )
-    return (yield from step)
+    options = MapOptions(return_explanations, examples, rows_per_call, suffix, on_error, window)
+    resolved = Instruction.resolve(instruction, frame)
+    in_packs = score_value(hundredths=True), _PACKED_SCORE_TASK
+    return (yield from mapped("sem_score", frame, resolved, score_value(), _SCORE_TASK, options, in_packs=in_packs))
 
 
 def mapped(
@@ -152,14 +142,9 @@ def mapped(
     resolved: Instruction,
     value: Value,
     task: str,
+    options: MapOptions,
     *,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str,
-    on_error: OnError,
-    window: int | None,
     settle: Settle | None = None,
-    rows_per_call: RowsPerCall = None,
     in_packs: tuple[Value, str] | None = None,
 ) -> Step[pd.DataFrame]:
     """The frame with columns for a value of each row.
@@ -170,23 +155,25 @@ def mapped(
         resolved: the question about a row.
         value: the kind of answer.
         task: the beginning of the system message.
-        return_explanations, examples, suffix, on_error, window, rows_per_call: as for :func:`sem_map`.
+        options: of the call.
         in_packs: the kind of answer and the task of a prompt of several rows, if otherwise; for one number.
         settle: checks a row's cells against the row as it was shown; it returns the cells and a note for the outcome.
     """
-    size = rows_per_call_of(rows_per_call)
+    size, suffix = rows_per_call_of(options.rows_per_call), options.suffix
     names = [suffix if name is None else name for name in value.columns]
     if taken := [name for name in names if name != suffix and name in frame.columns]:
         raise InvalidArgument(f"the frame already has a column {taken[0]!r}; rename it, or drop it")
     explanation = f"explanation{suffix}"
-    refuse_taken(frame, [suffix] * (suffix in names) + [explanation] * return_explanations, suffix, on_error)
+    refuse_taken(
+        frame, [suffix] * (suffix in names) + [explanation] * options.return_explanations, suffix, options.on_error
+    )
     read = reading(value)
 
     def solved(answer: Any) -> str:
         """An example's answer as the model should write it; it must be of the requested kind."""
         text = answer_text(answer)
         read(text)
-        return f"Answer: {text}" if return_explanations else text
+        return f"Answer: {text}" if options.return_explanations else text
 
     def solved_in_packs(answer: Any) -> str:
         solved(answer)
@@ -200,9 +187,9 @@ def mapped(
         read,
         value.guess,
         value.tokens,
-        tuple(example_turns(examples, resolved, solved)),
-        return_explanations,
-        window,
+        tuple(example_turns(options.examples, resolved, solved)),
+        options.return_explanations,
+        options.window,
         value.alike,
         details=value.details,
         shape=value.shape,
@@ -216,7 +203,7 @@ def mapped(
             form=of_packs.form,
             read=reading(of_packs),
             guess=of_packs.guess,
-            turns=tuple(example_turns(examples, resolved, solved_in_packs)),
+            turns=tuple(example_turns(options.examples, resolved, solved_in_packs)),
             details=of_packs.details,
             shape=of_packs.shape,
         )
@@ -246,7 +233,7 @@ def mapped(
         AddedColumn(name, [answer[at] for answer in answers], dtype)
         for at, (name, dtype) in enumerate(zip(names, value.columns.values(), strict=True))
     ]
-    if return_explanations:
+    if options.return_explanations:
         added.append(AddedColumn(explanation, reasons, "string"))
     return finish(
         operator,
@@ -254,7 +241,7 @@ def mapped(
         outcomes,
         range(len(rows)),
         added,
-        on_error=on_error,
+        on_error=options.on_error,
         suffix=suffix,
         remarks=replies.remarks,
         facts={"rows_per_call": replies.size},

@@ -491,7 +491,7 @@ class RetrievalIndex:
             labels = (*labels, *question.told)
         # Once for each distinct text, in the vectors' precision: a lake has a hundred thousand columns. All of them are
         # needed, since signals compare every table with all others. FAISS would only find the nearest ones: among
-        # 193,000 texts, 98 % of a thousand in half of the product's 47 ms (``tag_bench speed vectors``).
+        # 193,000 texts, 98 % of a thousand in half of the product's 47 ms.
         near = self._distinct.products(np.concatenate([known.text[None, :], each]).astype(np.float32))
         rows, first, filled = self._parts
         most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)

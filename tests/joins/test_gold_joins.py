@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from tag_bench.databases import Database, key_scores, reliability
 from tag_bench.gold_joins import gold_joins
 from tag_bench.joins import command
-from tag_bench.lake import synthetic_lake
-from tagframe.keys import KeyPair, infer_key_pairs
+from tagframe.keys import KeyPair
 
 SCHEMA = {
     "singer": ("singer_id", "name", "age"),
@@ -62,16 +61,10 @@ def test_a_table_named_twice_and_the_rows_of_a_join():
 
 
 @pytest.mark.slow
-def test_a_lake_of_known_keys_is_read_right():
-    lake = synthetic_lake(tables=40, seed=3)
-    assert {(key.left, key.right) for key in infer_key_pairs(lake.tables)} == lake.keys
-
-
-@pytest.mark.slow
 def test_the_command_prints_one_json_object_near_its_targets(bench: Path):
     result = CliRunner().invoke(
         command,
-        ["--data", str(bench / "spider"), "--merge-rows", "2000", "--lake-tables", "0", "--small-frames", "30"],
+        ["--data", str(bench / "spider"), "--merge-rows", "2000", "--small-frames", "30"],
     )
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
@@ -121,7 +114,7 @@ def tiny_benchmark(folder: Path) -> Path:
 @pytest.mark.slow
 def test_the_command_reports_by_half_where_the_data_has_halves(tmp_path: Path):
     folder = tiny_benchmark(tmp_path)
-    few = ["--merge-rows", "10", "--lake-tables", "0", "--small-frames", "20"]
+    few = ["--merge-rows", "10", "--small-frames", "20"]
     result = CliRunner().invoke(command, ["--data", str(folder), *few])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)

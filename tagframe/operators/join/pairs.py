@@ -94,6 +94,16 @@ class Verdicts:
     unsure: set[tuple[int, int]] = field(default_factory=set)
     failed: list[tuple[Block, Exception]] = field(default_factory=list)
 
+    def note(self, pair: tuple[int, int], truth: Truth | None, reason: str | None, error: Exception | None) -> None:
+        """Add the answer about a pair; without a truth, its error."""
+        if truth is UNSURE:
+            self.unsure.add(pair)
+        elif truth:
+            self.true[pair] = reason
+        elif truth is None:
+            assert error is not None
+            self.failed.append((Block((pair[0],), (pair[1],)), error))
+
     def add(self, other: Verdicts) -> None:
         """Add the answers about further pairs."""
         self.true |= other.true
@@ -170,15 +180,8 @@ class Judge:
         """:meth:`ask_each`, as verdicts."""
         verdicts = Verdicts()
         for pair, completion in zip(pairs, (yield from self.ask_each(pairs, "False")), strict=True):
-            if completion.value is None:
-                assert completion.error is not None
-                verdicts.failed.append((Block((pair[0],), (pair[1],)), completion.error))
-                continue
-            truth, reason = completion.value
-            if truth is UNSURE:
-                verdicts.unsure.add(pair)
-            elif truth:
-                verdicts.true[pair] = reason
+            truth, reason = completion.value or (None, None)
+            verdicts.note(pair, truth, reason, completion.error)
         return verdicts
 
     def judge_packed(self, pairs: Sequence[tuple[int, int]], size: int) -> Step[tuple[Verdicts, str]]:
@@ -198,13 +201,7 @@ class Judge:
         verdicts = Verdicts()
         for pair, line in zip(pairs, lines, strict=True):
             reply = replies.of[line]
-            if reply.value is None:
-                assert reply.error is not None
-                verdicts.failed.append((Block((pair[0],), (pair[1],)), reply.error))
-            elif reply.value is UNSURE:
-                verdicts.unsure.add(pair)
-            elif reply.value:
-                verdicts.true[pair] = reply.reason
+            verdicts.note(pair, reply.value, reply.reason, reply.error)
         return verdicts, " ".join(replies.remarks).removesuffix(".")
 
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:

@@ -1,4 +1,4 @@
-"""``tag_bench cascade``: whether a cascade reaches its targets, and how many calls it saves, on synthetic scores.
+"""Whether a cascade reaches its targets, and how many calls it saves, on synthetic scores.
 
 Each run draws new rows, scores of a proxy, and the truth. It decides the rows as ``sem_filter(cascade=…)`` does, and
 compares the decision with the truth.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import click
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench import benchmark, number
 from tagframe.operators.chances import calibrated
 from tagframe.operators.proxy_rows import Decision, Positions, Targets, Truths, decide
 
@@ -86,62 +84,14 @@ def reached(decision: Decision, true: npt.NDArray[np.bool_]) -> tuple[float, flo
     return right / max(int(true.sum()), 1) if true.any() else 1.0, right / int(kept.sum()) if kept.any() else 1.0
 
 
-def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: int) -> dict[str, Any]:
-    """The share of calls, and the share of runs that missed a target, over runs with seeds 0, 1, …"""
-    shares, misses, recalls, precisions, rounds = [], 0, [], [], []
+def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: int) -> tuple[float, float]:
+    """The share of runs that missed a target, and of rows that need a call, over runs with seeds 0, 1, …"""
+    misses, shares = 0, []
     for seed in range(runs):
-        scores, true = PROXIES[proxy](
-            np.random.default_rng([seed, 1]), rows, prevalence
-        )  # not the stream of the samples
+        random = np.random.default_rng([seed, 1])  # not the stream of the samples
+        scores, true = PROXIES[proxy](random, rows, prevalence)
         decision = decided(scores, true, targets, seed)
         recall, precision = reached(decision, true)
         misses += recall < targets.recall - 1e-12 or precision < targets.precision - 1e-12
         shares.append(float(decision.asked.mean()))
-        recalls.append(recall)
-        precisions.append(precision)
-        rounds.append(decision.rounds)
-    return {
-        "proxy": proxy,
-        "rows": rows,
-        "prevalence": prevalence,
-        "runs": runs,
-        "share_of_calls": round(float(np.mean(shares)), 4),
-        "share_of_calls_p95": round(float(np.quantile(shares, 0.95)), 4),
-        "miss_rate": round(misses / runs, 4),
-        "recall": round(float(np.mean(recalls)), 4),
-        "precision": round(float(np.mean(precisions)), 4),
-        "rounds": round(float(np.mean(rounds)), 2),
-    }
-
-
-@benchmark("cascade")
-@click.option("--proxy", "names", type=click.Choice(list(PROXIES)), multiple=True, help="Only these proxies.")
-@number("--rows", 10_000, "")
-@click.option(
-    "--prevalence", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="The share of true rows."
-)
-@click.option("--recall", type=float, default=0.9, show_default=True)
-@click.option("--precision", type=float, default=0.9, show_default=True)
-@click.option(
-    "--delta", type=float, default=0.1, show_default=True, help="The allowed probability of missing a target."
-)
-@number("--runs", 1000, "")
-def command(
-    names: tuple[str, ...],
-    rows: int,
-    prevalence: float,
-    recall: float,
-    precision: float,
-    delta: float,
-    runs: int,
-) -> dict[str, Any]:
-    """How often a cascade misses its targets, and the share of rows that need the oracle, including calibration.
-
-    Example: python -m tag_bench cascade --runs 1000 --json -
-    """
-    targets = Targets(recall, precision, delta)
-    found = []
-    for name in names or PROXIES:
-        found.append(simulate(name, rows, prevalence, targets, runs))
-        click.echo(f"{name}: {found[-1]['share_of_calls']:.1%} of calls, {found[-1]['miss_rate']:.1%} missed", err=True)
-    return {"targets": {"recall": recall, "precision": precision, "delta": delta}, "proxies": found}
+    return misses / runs, float(np.mean(shares))
