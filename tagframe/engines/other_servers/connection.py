@@ -19,7 +19,8 @@ import pandas as pd
 from tagframe.engines import passwords
 from tagframe.engines.base import TableShape
 from tagframe.engines.dtypes import typed_series
-from tagframe.errors import ColumnNotFound, InvalidArgument, MissingExtra, ServerGone, UnreadableTable, did_you_mean
+from tagframe.engines.sql_engine import column_gone
+from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.quiet import quiet
 
 if TYPE_CHECKING:
@@ -200,10 +201,7 @@ class ServerTable:
     def column(self, name: str) -> sa.ColumnElement[Any]:
         """One of its columns; raises ColumnNotFound."""
         if name not in self.shape.columns:
-            raise ColumnNotFound(
-                f"{self.shape.name!r} has no column {name!r} any more: {did_you_mean(name, self.shape.columns)}; "
-                "call tagframe.open_corpus again"
-            )
+            raise column_gone(repr(self.shape.name), name, self.shape.columns)
         column: sa.ColumnElement[Any] = self.selectable.c[name]
         return column
 
