@@ -14,8 +14,7 @@ from dataclasses import replace
 from tagframe.corpus.catalogue_file import Origin, WithHidden
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.engines.base import TableShape
-from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000

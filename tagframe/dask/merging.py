@@ -17,8 +17,7 @@ from dask.dataframe.dispatch import make_meta
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SAMPLES, SKETCH_SIZE, profile_table
 from tagframe.display import Shown
-from tagframe.engines.base import TableShape
-from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import ColumnNotFound, FactUnknown, FanOut, InvalidArgument, NotConnected, did_you_mean
 from tagframe.keys import infer_key_pairs
 

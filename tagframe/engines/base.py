@@ -11,11 +11,12 @@ import hashlib
 import os
 import stat
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +103,16 @@ class Chunk:
 
     rows: int
     columns: Sequence[Values]
+
+
+def frame_chunk(frame: pd.DataFrame) -> Chunk:
+    """The rows of a frame as a chunk."""
+    return Chunk(len(frame), [cells for _, cells in frame.items()])
+
+
+def frame_chunks(frame: pd.DataFrame, rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
+    """The rows of a frame in chunks of so many."""
+    return (frame_chunk(frame.iloc[start : start + rows]) for start in range(0, len(frame), rows))
 
 
 @dataclass(frozen=True)
@@ -269,90 +280,40 @@ class UntrustedStatement:
             )
 
 
-class EngineDefaults:
-    """The defaults of an engine: it is not a database, and its tables are read whole, by scanning."""
+class Engine(ABC):
+    """One source of tables: a file, a folder, a server, or a mapping of frames.
 
+    What is not abstract is what holds for a source that is not a database, and whose tables are read whole.
+
+    Attributes:
+        path: the file or folder; None for what is no file.
+        kind: ``"sqlite"``, ``"csv"``, ``"parquet"``, ``"duckdb"``, ``"postgres"``, ``"frames"``, ….
+        dialect: how statements for :meth:`execute` are written.
+        is_database: whether the source is a database by itself, named after its file; otherwise its folder is the
+            database.
+        picks_rows: whether some rows of its tables can usually be read without the others.
+        is_asked: whether a merge with tables of other engines asks it for rows by keys; otherwise its rows are read,
+            or in memory.
+        joins: which merges it runs: see :meth:`pushdown`.
+        default_schema: the schema whose tables a statement finds without naming it; None if the databases of its tables
+            are no schemas.
+    """
+
+    path: Any
+    kind: Any
+    dialect: Any
     is_database = False
     picks_rows = False
     is_asked = False
     joins: ClassVar[Joins] = ""
     default_schema: ClassVar[str | None] = None
-    path: Any
-
-    @property
-    def identity(self) -> str:
-        return str(self.path)
-
-    def closed(self) -> list[UnreadableTable]:
-        """Nothing: a file is readable as a whole, or not at all."""
-        return []
-
-    @property
-    def date_orders(self) -> Mapping[str, str]:
-        return {}
-
-    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
-        return None
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        return None
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """Not possible: the rows have no numbers."""
-        raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
-
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        return Derivations()
-
-    def kept_open(self) -> AbstractContextManager[None]:
-        """Nothing needs to stay open."""
-        return nullcontext()
-
-    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
-        return None
-
-
-class Engine(Protocol):
-    """One source of tables: a file, or a mapping of frames."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None for what lives in memory only."""
-
-    @property
-    def kind(self) -> str:
-        """``"sqlite"``, ``"csv"``, ``"parquet"``, ``"duckdb"``, ``"postgres"`` or ``"frames"``."""
 
     @property
     def identity(self) -> str:
         """The name of the source in messages."""
+        return str(self.path)
 
-    @property
-    def is_database(self) -> bool:
-        """Whether the source is a database by itself, named after its file; otherwise its folder is the database."""
-
-    @property
-    def dialect(self) -> Dialect:
-        """How statements for :meth:`execute` are written."""
-
-    @property
-    def picks_rows(self) -> bool:
-        """Whether some rows of its tables can usually be read without the others."""
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether a merge with tables of other engines asks it for rows by keys; otherwise its rows are read, or in
-        memory."""
-
-    @property
-    def joins(self) -> Joins:
-        """Which merges it runs: see :meth:`pushdown`."""
-
-    @property
-    def default_schema(self) -> str | None:
-        """The schema whose tables a statement finds without naming it; None if the databases of its tables are no
-        schemas."""
-
+    @abstractmethod
     def shapes(self) -> list[TableShape]:
         """The tables, without their rows.
 
@@ -362,10 +323,12 @@ class Engine(Protocol):
 
     def closed(self) -> list[UnreadableTable]:
         """The parts of the source that its user has no right to read; these tables are not among the shapes."""
+        return []
 
     @property
     def date_orders(self) -> Mapping[str, str]:
         """Columns of dates that are text, and whether day or month comes first in them; empty where dates are typed."""
+        return {}
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces.
@@ -373,13 +336,16 @@ class Engine(Protocol):
         Raises:
             UnreadableTable: the rows cannot be read.
         """
+        return frame_chunks(self.scan(shape.name))
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
         """What the source knows about tables, one after the other, without a pass over their rows.
 
         None if it knows nothing: then rows are read. A table about which nothing can be known gives an error instead.
         """
+        return None
 
+    @abstractmethod
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, in the source's order; all columns, and all rows, where None.
 
@@ -392,13 +358,15 @@ class Engine(Protocol):
 
         None where rows of the table cannot be picked.
         """
+        return None
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """The rows of these numbers, which :meth:`numbered` gave, ascending and without duplicates.
 
         Raises:
-            UnreadableTable: the rows cannot be read.
+            UnreadableTable: the rows cannot be read, or have no numbers.
         """
+        raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
         """The columns that the source computes from these, given by table and name: those of views, and generated ones.
@@ -406,7 +374,9 @@ class Engine(Protocol):
         Raises:
             UnreadableTable, ServerGone: that cannot be looked up.
         """
+        return Derivations()
 
+    @abstractmethod
     def fingerprint(self, known: Stamp | None = None) -> Stamp | None:
         """The state of a file; its content is not read again if size and time are those of ``known``.
 
@@ -418,10 +388,13 @@ class Engine(Protocol):
 
     def kept_open(self) -> AbstractContextManager[None]:
         """A block in which this thread reads many tables: the source is opened only once."""
+        return nullcontext()
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """Runs parts of a merge of these tables in the source, over one state of them; None if it can run none."""
+        return None
 
+    @abstractmethod
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Run one untrusted statement: it can read the named tables, within the limits, and do nothing else.
 

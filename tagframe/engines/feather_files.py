@@ -12,9 +12,8 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines import file_limits as limits
-from tagframe.engines.base import Chunk, TableShape
+from tagframe.engines.base import Chunk, TableShape, frame_chunk
 from tagframe.engines.files import FileEngine, arrow_shape, from_arrow
-from tagframe.engines.frame_engine import frame_chunk
 from tagframe.errors import TagframeError, UnreadableTable
 
 _MAGIC = b"ARROW1\0\0"

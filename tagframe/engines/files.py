@@ -10,6 +10,7 @@ import io
 import os
 import re
 import warnings
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,9 +23,8 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines import file_limits as limits
-from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp, frame_chunk
 from tagframe.engines.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
-from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.packed import DAMAGED, blocks, ending_of, is_packed, opened, stem_of
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.engines.workbooks import workbook_rows
@@ -77,6 +77,20 @@ class FileEngine(RowsOnly):
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Size, time and content of the file."""
         return file_stamp([self.path], known)
+
+
+class WholeFileEngine(FileEngine):
+    """A file that is read as a whole, whatever is wanted of it."""
+
+    @abstractmethod
+    def frame(self, table: str) -> pd.DataFrame:
+        """All rows of a table, in the file's order."""
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table, in the file's order."""
+        frame = self.frame(table)
+        frame = frame if columns is None else frame[list(columns)]
+        return frame if limit is None else frame.head(limit)
 
 
 @dataclass(frozen=True)
@@ -695,7 +709,7 @@ def from_arrow(table: Any) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class WorkbookEngine(FileEngine):
+class WorkbookEngine(WholeFileEngine):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
     A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
@@ -717,18 +731,9 @@ class WorkbookEngine(FileEngine):
             if frame.shape[1]
         ]
 
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows of a sheet, at once: a sheet has at most 1,048,576."""
-        yield frame_chunk(self._sheet(shape.name))
-
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a sheet, in its order."""
-        frame = self._sheet(table)
-        frame = frame if columns is None else frame[list(columns)]
-        return frame if limit is None else frame.head(limit)
-
-    def _sheet(self, name: str) -> pd.DataFrame:
-        return sheet_frame(workbook_rows(self.path, name)[name])
+    def frame(self, table: str) -> pd.DataFrame:
+        """The rows of a sheet; it has at most 1,048,576."""
+        return sheet_frame(workbook_rows(self.path, table)[table])
 
 
 @dataclass(frozen=True)
@@ -746,16 +751,16 @@ class UnreadEngine(FileEngine):
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """None: it is not read."""
-        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+        raise self._unread
 
     def shapes(self) -> list[TableShape]:
         """None: they are not read."""
-        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
-
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """None: they are not read."""
-        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+        raise self._unread
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """None: they are not read."""
-        raise UnreadableTable(f"{self.path} is not read here: {self.way}")
+        raise self._unread
+
+    @property
+    def _unread(self) -> UnreadableTable:
+        return UnreadableTable(f"{self.path} is not read here: {self.way}")

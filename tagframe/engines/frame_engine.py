@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunks
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import InvalidArgument
 
@@ -46,9 +46,7 @@ class FrameEngine(RowsOnly):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a frame in pieces."""
-        frame = self.frames[shape.name]
-        for start in range(0, len(frame), _CHUNK_ROWS):
-            yield frame_chunk(frame.iloc[start : start + _CHUNK_ROWS])
+        return frame_chunks(self.frames[shape.name], _CHUNK_ROWS)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """A copy of a frame, index included, with its columns' names as text."""
@@ -62,11 +60,6 @@ class FrameEngine(RowsOnly):
 
     def fingerprint(self, known: Stamp | None = None) -> None:
         """Nothing: frames are profiled each time."""
-
-
-def frame_chunk(frame: pd.DataFrame) -> Chunk:
-    """The rows of a frame as a chunk."""
-    return Chunk(len(frame), [cells for _, cells in frame.items()])
 
 
 def frame_engines(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines import file_limits as limits
-from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files import FileEngine, plain_dtypes
-from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.base import TableShape
+from tagframe.engines.files import WholeFileEngine, plain_dtypes
 from tagframe.engines.packed import DAMAGED, blocks, ending_of, stem_of
 from tagframe.errors import UnreadableTable
 
@@ -23,7 +21,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True)
-class JSONEngine(FileEngine):
+class JSONEngine(WholeFileEngine):
     """A file of JSON objects, each a row: the table is named after the file.
 
     A column is a name of the objects; an object without it has a null there. Lists and objects in a cell are JSON text.
@@ -34,20 +32,11 @@ class JSONEngine(FileEngine):
 
     def shapes(self) -> list[TableShape]:
         """The table's names; the whole file is read for them."""
-        frame = self._frame()
+        frame = self.frame()
         return [TableShape(stem_of(self.path), tuple(frame.columns), ("",) * frame.shape[1])]
 
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows, at once."""
-        yield frame_chunk(self._frame())
-
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of the one table, in the file's order."""
-        frame = self._frame()
-        frame = frame if columns is None else frame[list(columns)]
-        return frame if limit is None else frame.head(limit)
-
-    def _frame(self) -> pd.DataFrame:
+    def frame(self, table: str = "") -> pd.DataFrame:
+        """The whole table."""
         try:
             rows = self._objects(self._text())
             names = list(dict.fromkeys(name for row in rows for name in row))

@@ -178,7 +178,6 @@ class Pushdown(ABC):
 
     # --- whole joins --------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         """The table in FROM or JOIN.
 
@@ -188,6 +187,7 @@ class Pushdown(ABC):
             numbered: whether its rows are sorted by :meth:`number`.
             first: only so many rows, from its beginning; see :attr:`starts_early`.
         """
+        return named_item(self.from_item(table), alias)
 
     def number(self, table: str, alias: str) -> exp.Expr | None:
         """What sorts the rows of a table into the order of :meth:`Engine.numbered`; None where nothing does."""
@@ -325,3 +325,10 @@ class Pushdown(ABC):
             listed = ", ".join(map(quoted_text, [*numbers, ""]))
             parts.append(f"trim(trim({text}), '+-0.') IN ({listed})")
         return f"({' OR '.join(parts)})"
+
+
+def named_item(source: str, alias: str) -> exp.Expr:
+    """An item in FROM, as SQL, with a name."""
+    from sqlglot import exp
+
+    return exp.Table(this=exp.Var(this=source), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import Chunk, Engine, SQLLimits, Stamp, TableShape, UntrustedStatement
+from tagframe.engines.base import Engine, SQLLimits, Stamp, TableShape, UntrustedStatement
 from tagframe.engines.cell_tests import Bound, CellTest, Kind, can_be_said, fits, is_read, kind_of
-from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.parsing import trees_of
 from tagframe.engines.pushdown import Selection
 from tagframe.engines.relations import relation
@@ -233,10 +232,6 @@ class SeenEngine(RowsOnly):
         if rows is None:
             raise UnreadableTable(f"the rows of {table} cannot be read now; the corpus' owner can see why")
         return rows.reset_index(drop=True) if one.rule else rows
-
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows that are seen, at once."""
-        yield frame_chunk(self.scan(shape.name))
 
     def fingerprint(self, known: Stamp | None = None) -> None:
         """Nothing: it is no file."""

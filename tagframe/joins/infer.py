@@ -16,8 +16,7 @@ from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.references import without_role
 from tagframe.corpus.sketching import with_whole_sketches
-from tagframe.engines.base import TableShape
-from tagframe.engines.frame_engine import frame_chunk
+from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
 from tagframe.joins.components import Components
 from tagframe.joins.moves import placed

@@ -25,6 +25,7 @@ from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.other_servers.pushdown import SPOKEN
 from tagframe.errors import (
     ColumnNotFound,
+    ConnectionRefusedByServer,
     InvalidArgument,
     MissingExtra,
     RowsLostWarning,
@@ -271,3 +272,22 @@ def test_no_password_is_shown_and_faults_are_named(database, tmp_path, monkeypat
     with pytest.raises(InvalidArgument, match="characters @") as broken:
         tf.open_corpus("mysql+pymysql://me:secret:word@host:port/db")
     assert "secret" not in str(broken.value)
+
+
+def test_a_server_stops_statements_in_time_and_lets_them_only_read(database, shop, monkeypatch):
+    monkeypatch.setattr("tagframe.engines.other_servers.connection.SECONDS", 1)
+    url = database("CREATE TABLE t (id int PRIMARY KEY); CREATE VIEW slow AS SELECT pg_sleep(60)::text AS x;")
+    engine = other_server_engine(url.replace("postgresql://", "postgresql+psycopg://"), ["public"])
+    with pytest.raises(UnreadableTable, match=r"'public.slow' .* canceling statement due to statement timeout"):
+        engine.scan("public.slow")
+    file = other_server_engine(f"sqlite:///{shop}", None)
+    for source, table in ((engine, "public.t"), (file, "main.customer")):
+        with pytest.raises(UnreadableTable, match=r"read-?only"), source.address.reading("a table") as connection:
+            connection.execute(sa.text(f"INSERT INTO {table} (id) VALUES (9999)"))
+
+
+def test_a_connection_that_is_refused_is_not_tried_again(database):
+    url = database("CREATE TABLE t (id int PRIMARY KEY);").replace("postgresql://", "postgresql+psycopg://")
+    with pytest.raises(ConnectionRefusedByServer, match="does not accept the connection") as caught:
+        other_server_engine(f"{url}_nowhere", None).shapes()
+    assert not caught.value.retryable

@@ -11,10 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, Stamp, TableShape, file_stamp
+from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, Stamp, TableShape, file_stamp, frame_chunk
 from tagframe.engines.duckdb.tables import has_duckdb
 from tagframe.engines.files import from_arrow
-from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.sql_text import quoted
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable

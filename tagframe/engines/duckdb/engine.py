@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,12 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     Dialect,
-    EngineDefaults,
     RowNumbers,
     Stamp,
     TableShape,
     TableStatistics,
     UntrustedStatement,
+    frame_chunk,
     quoted,
 )
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
@@ -31,12 +30,13 @@ from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files import from_arrow
-from tagframe.engines.frame_engine import FrameEngine, frame_chunk
+from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.sql_engine import SQLEngine
 from tagframe.errors import UnreadableTable, UnreadableTableWarning, shown_path, warn
 
 
 @dataclass(frozen=True)
-class LakeEngine(EngineDefaults):
+class LakeEngine(SQLEngine):
     """Tables of files, queried by DuckDB without being loaded.
 
     Rows of Parquet files are numbered by their positions in their files. Integers beside nulls are ``Int64``, as those
@@ -50,7 +50,7 @@ class LakeEngine(EngineDefaults):
     path: Path
     tables: tuple[LakeTable, ...]
     kind: str = "duckdb"
-    picks_rows = True
+    numbers_are = "positions, which only those of Parquet files have"
     is_asked = True
     joins = "all"
     dialect = DUCKDB
@@ -118,44 +118,12 @@ class LakeEngine(EngineDefaults):
             for batch in self.lake.reading(f"SELECT {shown} FROM {opened.source}", CHUNK_ROWS):
                 yield frame_chunk(from_arrow(batch))
 
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table, in the order of its files."""
+    @contextmanager
+    def reading(self, table: str) -> Iterator[_Rows]:
+        """Its files, with its columns as they are now."""
         opened = self.lake.opened(table)
-        names = [column.name for column in opened.columns] if columns is None else list(columns)
-        tail = "" if limit is None else f" LIMIT {int(limit)}"
-        shown = ", ".join(map(quoted, names)) or "NULL"
-        found = self._rows(opened, f"SELECT {shown} FROM {opened.source}{tail}")
-        return found if names else found.iloc[:, :0]
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """The rows of these columns, and their positions; None unless the files are Parquet, the only ones with
-        positions."""
-        opened = self.lake.opened(table)
-        if not opened.number:
-            return None
-        shown = ", ".join(
-            [f"{opened.number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))]
-        )
-        frame = self._rows(opened, f"SELECT {shown} FROM {opened.source} ORDER BY number")
-        numbers = frame.pop("number").to_numpy(dtype=np.int64)
-        return numbers, frame.set_axis(list(columns), axis="columns")
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows at these positions."""
-        import pyarrow as pa
-
-        opened = self.lake.opened(table)
-        if not opened.number:
-            raise UnreadableTable(f"rows of {table!r} cannot be read one by one: only those of Parquet files can")
-        shown = ", ".join(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))
-        query = (
-            f'SELECT {shown or "NULL"} FROM {opened.source} SEMI JOIN "wanted rows" AS w '
-            f"ON {opened.number} = w.number ORDER BY {opened.number}"
-        )
-        frame = self._rows(opened, query, {"wanted rows": pa.table({"number": numbers})})
-        if len(frame) != len(numbers):
-            raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
-        return frame.set_axis(list(columns), axis="columns") if columns else frame.iloc[:, :0]
+        with named_errors(opened.table):
+            yield _Rows(self.lake, opened)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Paths, sizes and times of all files; what is in them is not read."""
@@ -170,9 +138,32 @@ class LakeEngine(EngineDefaults):
         tables = statement.tables.items()
         return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
 
-    def _rows(self, opened: Opened, sql: str, sent: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        with named_errors(opened.table):
-            return from_arrow(self.lake.fetch(sql, sent=sent))
+
+class _Rows:
+    """A table of a lake, in the order of its files."""
+
+    def __init__(self, lake: Lake, opened: Opened) -> None:
+        self._lake, self._opened = lake, opened
+        self.columns = [column.name for column in opened.columns]
+        self.is_numbered = bool(opened.number)
+
+    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
+        tail = "" if limit is None else f" LIMIT {int(limit)}"
+        shown = ", ".join(map(quoted, columns)) or "NULL"
+        found = from_arrow(self._lake.fetch(f"SELECT {shown} FROM {self._opened.source}{tail}"))
+        return found if columns else found.iloc[:, :0]
+
+    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
+        import pyarrow as pa
+
+        number, source = self._opened.number, self._opened.source
+        sent = {} if among is None else {"wanted rows": pa.table({"number": among})}
+        chosen = "" if among is None else f' SEMI JOIN "wanted rows" AS w ON {number} = w.number'
+        shown = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
+        found = self._lake.fetch(f"SELECT {shown} FROM {source}{chosen} ORDER BY {number}", sent=sent)
+        frame = from_arrow(found)
+        numbers = frame.pop("number").to_numpy(dtype=np.int64)
+        return numbers, frame.set_axis(list(columns), axis="columns")
 
 
 def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngine | None:

@@ -15,9 +15,10 @@ from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.readable import decoded
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.pushdown import Statement
+from tagframe.engines.pushdown import Statement, named_item
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
-from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+from tagframe.engines.sql_engine import column_gone
+from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,10 +69,7 @@ class LakePushdown(SampledValues):
         found = self._types.get((table, column))
         if found is None:
             names = [name for owner, name in self._types if owner == table]
-            raise ColumnNotFound(
-                f"{table!r} of {self._opened[table].table.place} has no column {column!r} any more: "
-                f"{did_you_mean(column, names)}; call tagframe.open_corpus again"
-            )
+            raise column_gone(f"{table!r} of {self._opened[table].table.place}", column, names)
         return found
 
     def key_kind(self, table: str, column: str) -> str:
@@ -101,8 +99,6 @@ class LakePushdown(SampledValues):
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         """With a column that numbers its rows, where they are sorted by that."""
-        from sqlglot import exp
-
         opened = self._opened[table]
         source = opened.source
         if numbered or first is not None:
@@ -112,8 +108,7 @@ class LakePushdown(SampledValues):
                 rest = of_parquet if opened.number else f" LIMIT {first}"
             number = opened.number or "row_number() OVER ()"
             source = f"(SELECT *, {number} AS {quoted(self._number(table))} FROM {opened.source}{rest})"
-        name = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
-        return exp.Table(this=exp.Var(this=source), alias=name)
+        return named_item(source, alias)
 
     def number(self, table: str, alias: str) -> exp.Expr:
         """A column that :meth:`item` adds."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
+from tagframe.engines.base import TableStatistics, quoted
 from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
 from tagframe.engines.files import from_arrow
-from tagframe.engines.sampled_values import distinct_of_sample
+from tagframe.engines.sql_engine import column_of_sample
 from tagframe.engines.sql_text import quoted_text
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     else:
         known = {} if opened.logged is not None else _counted(lake, opened)
     frame = _sample(lake, opened, rows, footers)
-    columns = tuple(
-        _column(column, frame[column.name], rows, *known.get(column.name, (None,) * 3)) for column in opened.columns
-    )
-    return TableStatistics(rows, columns)
+    columns = []
+    for name in frame.columns:
+        nulls, low, high = known.get(name, (None, None, None))
+        columns.append(column_of_sample(frame[name], rows, nulls, low=low, high=high))
+    return TableStatistics(rows, tuple(columns))
 
 
 def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Told]:
@@ -138,25 +139,3 @@ def _of_row_groups(lake: Lake, opened: Opened, names: list[str], footers: Sequen
     for name in missing:
         found = found.append_column(name, pa.nulls(found.num_rows))
     return found.select(names)
-
-
-def _column(
-    column: LakeColumn, cells: pd.Series, rows: int, nulls: int | None, low: Any, high: Any
-) -> ColumnStatistics:
-    filled = cells.dropna()
-    seen = len(cells)
-    if nulls is None and seen:
-        nulls = round((seen - len(filled)) * rows / seen)
-    nulls = min(nulls or 0, rows)
-    try:
-        counts = filled.value_counts()
-    except TypeError:  # lists and structs
-        counts = filled.astype(str).value_counts()
-    values = counts.index.tolist()
-    distinct = distinct_of_sample(len(filled), len(counts), int((counts == 1).sum()), rows - nulls)
-    if low is not None and high is not None and type(low) is int and type(high) is int:
-        distinct = min(distinct, high - low + 1)
-    distinct = max(min(distinct, rows - nulls), len(values))
-    # Rare values may not be in a sample, unless there is no room for others.
-    whole = seen >= rows or (type(low) is int and type(high) is int and high - low + 1 == len(values))
-    return ColumnStatistics(values, whole, nulls, distinct, low, high)

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ from uuid import UUID
 
 import pandas as pd
 
+from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.engines.base import TableShape
 from tagframe.engines.dtypes import typed_series
-from tagframe.errors import ColumnNotFound, InvalidArgument, MissingExtra, ServerGone, UnreadableTable, did_you_mean
+from tagframe.engines.sql_engine import column_gone
+from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.quiet import quiet
 
 if TYPE_CHECKING:
@@ -28,6 +30,25 @@ if TYPE_CHECKING:
 
 _KEPT = {"pool_size": 4}
 """Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
+
+SECONDS = 600.0
+"""The time limit of a statement, in servers that can be told one."""
+_MYSQL = ("SET SESSION max_execution_time = {seconds}000", "SET SESSION max_statement_time = {seconds}",
+          "SET SESSION TRANSACTION READ ONLY")  # fmt: skip
+_LIMITS: dict[str, tuple[str, ...]] = {
+    "postgresql": ("SET statement_timeout = '{seconds}s'", "SET default_transaction_read_only = on"),
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+    "snowflake": ("ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = {seconds}",),
+    "sqlite": ("PRAGMA query_only = ON",),
+}
+"""By SQLAlchemy's name of a dialect: what stops a statement in time and lets it only read. The first of MySQL's is its
+own, the second MariaDB's."""
+_REFUSED = re.compile(
+    r"\b(1044|1045|1049|1698|18456|28000|28P01|3D000|ORA-01017)\b|authentication failed|no password supplied|"
+    r"FATAL: .* does not exist", re.IGNORECASE
+)  # fmt: skip
+"""In the words of drivers: a wrong password, an unknown user or database."""
 
 _NO_URL = (
     "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
@@ -109,7 +130,9 @@ class Address:
                 try:
                     kept = {} if self.url.startswith("sqlite") else _KEPT
                     with quiet():  # warnings about an option contain its value
-                        _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **kept)
+                        made = sa.create_engine(self.url, pool_pre_ping=True, **kept)
+                    sa.event.listen(made, "connect", lambda connection, _: _begin(connection, made.dialect.name))
+                    _pools[self.url] = made
                 except ImportError as error:
                     raise MissingExtra(
                         f"the driver of {self.identity} is not installed ({error}): install it with pip, or name "
@@ -129,14 +152,20 @@ class Address:
             what: what is read, for messages.
 
         Raises:
+            ConnectionRefusedByServer: it does not accept the connection.
             ServerGone: it cannot be reached, or the connection was lost.
-            UnreadableTable: it refuses a statement.
+            UnreadableTable: it refuses a statement, or stops it at its time limit.
         """
         import sqlalchemy as sa
 
         try:
             connection = self.pool().connect()
         except sa.exc.SQLAlchemyError as error:
+            if _REFUSED.search(str(getattr(error, "orig", ""))):
+                raise ConnectionRefusedByServer(
+                    f"{self.identity} does not accept the connection: {self._said(error)}. The same call fails again: "
+                    "correct the URL or the rights of its user"
+                ) from None
             raise ServerGone(f"{self.identity} cannot be reached: {self._said(error)}") from None
         except (TypeError, ValueError):  # a driver that does not know an option, or its value
             raise InvalidArgument(
@@ -162,6 +191,18 @@ class Address:
             for value in filter(None, values):
                 said = said.replace(value, "…")
         return said
+
+
+def _begin(connection: Any, dialect: str) -> None:
+    """Tell the server the limits of a new connection; one that does not know a statement goes on without it."""
+    seconds = max(1, int(min(SECONDS, current().timeout or SECONDS)))
+    for statement in _LIMITS.get(dialect, ()):
+        cursor = connection.cursor()
+        with suppress(Exception):
+            cursor.execute(statement.format(seconds=seconds))
+            connection.commit()
+            continue
+        connection.rollback()
 
 
 _pools: dict[str, sa.Engine] = {}
@@ -200,10 +241,7 @@ class ServerTable:
     def column(self, name: str) -> sa.ColumnElement[Any]:
         """One of its columns; raises ColumnNotFound."""
         if name not in self.shape.columns:
-            raise ColumnNotFound(
-                f"{self.shape.name!r} has no column {name!r} any more: {did_you_mean(name, self.shape.columns)}; "
-                "call tagframe.open_corpus again"
-            )
+            raise column_gone(repr(self.shape.name), name, self.shape.columns)
         column: sa.ColumnElement[Any] = self.selectable.c[name]
         return column
 

@@ -13,7 +13,6 @@ import pandas as pd
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
-    ColumnStatistics,
     RowNumbers,
     Stamp,
     TableShape,
@@ -23,7 +22,7 @@ from tagframe.engines.derivations import Derivations
 from tagframe.engines.other_servers.connection import Address, ServerTable, column_of, frame_of
 from tagframe.engines.other_servers.pushdown import OtherServerPushdown, pushdown_on, sqlglot_name
 from tagframe.engines.other_servers.reflection import derivations_of, digest, shape_of, shapes_of
-from tagframe.engines.sampled_values import distinct_of_sample
+from tagframe.engines.sql_engine import SQLEngine, column_of_sample, table_gone
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -39,7 +38,7 @@ FEW_NUMBERS = 500
 
 
 @dataclass(frozen=True)
-class OtherServerEngine(RowsOnly):
+class OtherServerEngine(SQLEngine, RowsOnly):
     """Tables and views of some schemas, each of which is a database of the corpus.
 
     Only SELECT statements that this module makes are sent, and every transaction is rolled back. Whether the server
@@ -59,8 +58,6 @@ class OtherServerEngine(RowsOnly):
     schemas: tuple[str, ...] | None = None
     kind: str = "sqlalchemy"
     path: None = field(default=None, init=False)
-    picks_rows = True
-    is_asked = False
     joins = "all"
 
     @property
@@ -92,7 +89,7 @@ class OtherServerEngine(RowsOnly):
 
         key = table.number
         ends = [] if key is None else [sa.func.min(table.column(key)), sa.func.max(table.column(key))]
-        return list(self._rows(sa.select(sa.func.count(), *ends).select_from(table.selectable), table)[0])
+        return list(self.fetched(sa.select(sa.func.count(), *ends).select_from(table.selectable), table)[0])
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The states of all tables."""
@@ -124,12 +121,12 @@ class OtherServerEngine(RowsOnly):
         if rows * len(columns) <= FEW_CELLS:
             return TableStatistics(rows, None)
         counts = sa.select(*(sa.func.count(table.column(name)) for name in columns)).select_from(table.selectable)
-        filled = self._rows(counts, table)[0]
+        filled = self.fetched(counts, table)[0]
         sample = self._sample(table, *ends)
         return TableStatistics(
             rows,
             tuple(
-                _of_sample(sample[name], rows - count, count, rows, is_unique=table.is_unique(name))
+                column_of_sample(sample[name], rows, rows - count, is_unique=table.is_unique(name))
                 for name, count in zip(columns, filled, strict=True)
             ),
         )
@@ -137,46 +134,19 @@ class OtherServerEngine(RowsOnly):
     def _sample(self, table: ServerTable, low: int = 0, high: int = 0) -> pd.DataFrame:
         columns = table.shape.columns
         if table.number is None or low is None:
-            return frame_of(self._rows(table.select(columns).limit(SAMPLE), table), columns)
+            return frame_of(self.fetched(table.select(columns).limit(SAMPLE), table), columns)
         key = table.column(table.number)
         rows: dict[Any, Any] = {}
         for part in range(_PARTS):
             start = low + (high - low) * part // _PARTS
             query = table.select((table.number, *columns)).where(key >= start).order_by(key).limit(SAMPLE // _PARTS)
-            rows |= {row[0]: row[1:] for row in self._rows(query, table)}
+            rows |= {row[0]: row[1:] for row in self.fetched(query, table)}
         return frame_of(list(rows.values()), columns)
 
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table, in the order of its primary key where it has one; see the types' module for dtypes."""
-        known = self._table(table)
-        names = known.shape.columns if columns is None else tuple(columns)
-        query = known.select(names).order_by(*map(known.column, known.shape.primary_key)).limit(limit)
-        rows = self._rows(query, known)
-        return frame_of(rows, names) if names else pd.DataFrame(index=pd.RangeIndex(len(rows)))
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """The integer primary key and columns of a whole table; None where it has no such key."""
-        known = self._table(table)
-        if known.number is None:
-            return None
-        key = known.column(known.number)
-        rows = self._rows(known.select((known.number, *columns)).order_by(key), known)
-        frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
-        return np.array([row[0] for row in rows], dtype=np.int64), frame
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows of these keys."""
-        known = self._table(table)
-        if known.number is None:
-            raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
-        key = known.column(known.number)
-        rows: list[Any] = []
-        for start in range(0, len(numbers), FEW_NUMBERS):
-            some = numbers[start : start + FEW_NUMBERS].tolist()
-            rows += self._rows(known.select((known.number, *columns)).where(key.in_(some)).order_by(key), known)
-        if len(rows) != len(numbers):
-            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
-        return frame_of([row[1:] for row in rows], columns)
+    @contextmanager
+    def reading(self, table: str) -> Iterator[_Rows]:
+        """The table as it is now; each statement has a connection of its own."""
+        yield _Rows(self, self._table(table))
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[OtherServerPushdown] | None:
         """Whole joins, if statements can be written in the dialect; else None."""
@@ -188,7 +158,8 @@ class OtherServerEngine(RowsOnly):
         with self.address.reading(f"the tables {', '.join(tables)}") as connection:
             yield pushdown_on(connection, known)
 
-    def _rows(self, query: sa.Select[Any], table: ServerTable) -> Sequence[Any]:
+    def fetched(self, query: sa.Select[Any], table: ServerTable) -> Sequence[Any]:
+        """The rows of a statement of ours."""
         with self.address.reading(f"table {table.shape.name!r}") as connection:
             rows: Sequence[Any] = connection.execute(query).fetchall()
         return rows
@@ -202,19 +173,34 @@ class OtherServerEngine(RowsOnly):
         with self.address.reading(f"table {name!r}") as connection:
             found = shape_of(connection, name)
         if found is None:
-            raise UnreadableTable(
-                f"table {name!r} is no longer in {self.identity}, or was renamed; call tagframe.open_corpus again"
-            )
+            raise table_gone(name, self.identity)
         return ServerTable(found[1], found[0])
 
 
-def _of_sample(cells: pd.Series, nulls: int, filled: int, rows: int, *, is_unique: bool) -> ColumnStatistics:
-    """What is known about a column after some cells were read and nulls were counted."""
-    seen = cells.dropna()
-    counts = seen.value_counts()
-    once = int((counts == 1).sum())
-    distinct = filled if is_unique else distinct_of_sample(len(seen), len(counts), once, filled)
-    return ColumnStatistics(counts.index.tolist(), len(cells) >= rows, nulls, max(min(distinct, filled), len(counts)))
+class _Rows:
+    """A table, in the order of its primary key where it has one; see :func:`frame_of` for the dtypes of its rows."""
+
+    def __init__(self, engine: OtherServerEngine, table: ServerTable) -> None:
+        self._engine, self._table = engine, table
+        self.columns = table.shape.columns
+        self.is_numbered = table.number is not None
+
+    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
+        keys = map(self._table.column, self._table.shape.primary_key)
+        rows = self._engine.fetched(self._table.select(columns).order_by(*keys).limit(limit), self._table)
+        return frame_of(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
+
+    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
+        assert self._table.number is not None
+        key = self._table.column(self._table.number)
+        query = self._table.select((self._table.number, *columns)).order_by(key)
+        queries = [query]
+        if among is not None:
+            starts = range(0, len(among), FEW_NUMBERS)
+            queries = [query.where(key.in_(among[start : start + FEW_NUMBERS].tolist())) for start in starts]
+        rows = [row for one in queries for row in self._engine.fetched(one, self._table)]
+        frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
+        return np.array([row[0] for row in rows], dtype=np.int64), frame
 
 
 def other_server_engine(url: str, schemas: Sequence[str] | None) -> OtherServerEngine:

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import (
-    CHUNK_ROWS,
-    Chunk,
-    Dialect,
-    EngineDefaults,
-    Joins,
     RowNumbers,
     Stamp,
     TableShape,
@@ -24,7 +18,6 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.derivations import Derivations
-from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.derived import derivations_of
 from tagframe.engines.postgres.pg_catalog import (
@@ -43,8 +36,9 @@ from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import MOMENTS, frame_of, out_of_calendar, travels_as
+from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
 from tagframe.engines.sql_text import schema_and_name
-from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
+from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """
 SELECT quote_ident(n.nspname) || '.pg_stat_statements' AS name FROM pg_extension AS e
@@ -63,7 +57,7 @@ _FEW_NUMBERS = 20_000
 
 
 @dataclass(frozen=True)
-class PostgresEngine(EngineDefaults):
+class PostgresEngine(SQLEngine):
     """Tables, views, materialised views and partitioned tables of some schemas of a database.
 
     Rows are numbered by a primary key that is one integer column; other tables can only be read whole. A table counts
@@ -80,11 +74,10 @@ class PostgresEngine(EngineDefaults):
     schemas: tuple[str, ...] | None = None
     kind: str = "postgres"
     path: None = field(default=None, init=False)
-    picks_rows = True
     is_asked = True
-    joins: ClassVar[Joins] = "all"
-    default_schema: ClassVar[str | None] = "public"
-    dialect: ClassVar[Dialect] = POSTGRES
+    joins = "all"
+    default_schema = "public"
+    dialect = POSTGRES
 
     @property
     def identity(self) -> str:
@@ -142,19 +135,12 @@ class PostgresEngine(EngineDefaults):
         with reading(self.server, SECONDS) as reads:
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
 
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows of a table in pieces."""
-        frame = self.scan(shape.name)
-        for start in range(0, len(frame), CHUNK_ROWS):
-            yield frame_chunk(frame.iloc[start : start + CHUNK_ROWS])
-
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table; see :mod:`tagframe.engines.postgres.types` for their dtypes."""
+    @contextmanager
+    def reading(self, table: str) -> Iterator[_Rows]:
+        """A connection, and the table as it is now."""
         with reading(self.server) as reads:
-            known = self._now(reads, table)
-            chosen = self.columns_of(known, columns)
-            tail = "" if limit is None else f" LIMIT {int(limit)}"
-            return self.fetched(reads, chosen, f"FROM {known.in_sql} AS t{tail}", f"table {table!r}")
+            known = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])[table]
+            yield _Rows(self, reads, known)
 
     def fetched(
         self,
@@ -218,38 +204,6 @@ class PostgresEngine(EngineDefaults):
             parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
         return ", ".join(parts) or "NULL"
 
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """The integer primary key and columns of a whole table; None where it has no such key."""
-        with reading(self.server) as reads:
-            known = self._now(reads, table)
-            key = known.number
-            if key is None:
-                return None
-            rest = f"FROM {known.in_sql} AS t ORDER BY t.{quoted(key.name)}"
-            frame = self.fetched(reads, [key, *self.columns_of(known, columns)], rest, f"table {table!r}")
-        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows of these keys."""
-        with reading(self.server) as reads:
-            known = self._now(reads, table)
-            key = known.number
-            if key is None:
-                raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
-            chosen = self.columns_of(known, columns)
-            parts = []
-            for start in range(0, max(1, len(numbers)), _FEW_NUMBERS):
-                some = ",".join(map(str, numbers[start : start + _FEW_NUMBERS].tolist()))
-                rest = (
-                    f"FROM {known.in_sql} AS t WHERE t.{quoted(key.name)} = ANY('{{{some}}}'::int8[]) "
-                    f"ORDER BY t.{quoted(key.name)}"
-                )
-                parts.append(self.fetched(reads, chosen, rest, f"table {table!r}"))
-        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-        if len(frame) != len(numbers):
-            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
-        return frame
-
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
         """Views, generated columns and tables that inherit, as the server's system catalogs have them."""
         with looking(self.server) as held:
@@ -287,25 +241,18 @@ class PostgresEngine(EngineDefaults):
         }
         return run_statement(statement, server=self.server, tables=tables, schemas=schemas)
 
-    def _now(self, reads: Reading, table: str) -> ServerTable:
-        return self._all_there(tables_now(reads, [schema_and_name(table)]), [table])[table]
-
     def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
         for table in tables:
             if table not in found:
-                raise UnreadableTable(
-                    f"table {table!r} is no longer in {self.identity}, or was renamed; call tagframe.open_corpus again"
-                )
+                raise table_gone(table, self.identity)
         return found
 
-    def columns_of(self, table: ServerTable, names: Sequence[str] | None) -> list[ServerColumn]:
-        """Columns of a table as it is now; all where None.
+    def columns_of(self, table: ServerTable, names: Sequence[str]) -> list[ServerColumn]:
+        """Columns of a table as it is now.
 
         Raises:
             ColumnNotFound: it no longer has one of them.
         """
-        if names is None:
-            return list(table.columns)
         known = {column.name: column for column in table.columns}
         for name in names:
             if not known:
@@ -314,11 +261,39 @@ class PostgresEngine(EngineDefaults):
                     "it again, or call tagframe.open_corpus again, which leaves it out"
                 )
             if name not in known:
-                raise ColumnNotFound(
-                    f"{table.key!r} of {self.identity} has no column {name!r} any more, or its user may not read it: "
-                    f"{did_you_mean(name, known)}; call tagframe.open_corpus again"
-                )
+                raise column_gone(f"{table.key!r} of {self.identity}", name, known, ", or its user may not read it")
         return [known[name] for name in names]
+
+
+class _Rows:
+    """A table; see :mod:`tagframe.engines.postgres.types` for the dtypes of its rows."""
+
+    def __init__(self, engine: PostgresEngine, reads: Reading, known: ServerTable) -> None:
+        self._engine, self._reads, self._known = engine, reads, known
+        self.columns = [column.name for column in known.columns]
+        self.is_numbered = known.number is not None
+
+    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
+        return self._fetched(self._engine.columns_of(self._known, columns), "" if limit is None else f" LIMIT {limit}")
+
+    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
+        key = self._known.number
+        assert key is not None
+        chosen = [key, *self._engine.columns_of(self._known, columns)]
+        name = f"t.{quoted(key.name)}"
+        if among is None:
+            frame = self._fetched(chosen, f" ORDER BY {name}")
+        else:
+            parts = []
+            for start in range(0, max(1, len(among)), _FEW_NUMBERS):
+                some = ",".join(map(str, among[start : start + _FEW_NUMBERS].tolist()))
+                parts.append(self._fetched(chosen, f" WHERE {name} = ANY('{{{some}}}'::int8[]) ORDER BY {name}"))
+            frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
+
+    def _fetched(self, columns: Sequence[ServerColumn], rest: str) -> pd.DataFrame:
+        what = f"table {self._known.key!r}"
+        return self._engine.fetched(self._reads, columns, f"FROM {self._known.in_sql} AS t{rest}", what)
 
 
 _last: dict[PostgresEngine, tuple[str, Looked]] = {}

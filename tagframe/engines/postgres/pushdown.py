@@ -101,14 +101,6 @@ class PostgresPushdown(SampledValues):
 
     # --- whole joins --------------------------------------------------------------------------------------------------
 
-    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        """With its schema, in the order of the server."""
-        from sqlglot import exp
-
-        known = self._tables[table]
-        found = exp.table_(known.name, db=known.schema, quoted=True)
-        return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
-
     def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside a query that gives its columns the types that are sent."""
         shown = self._shown(statement)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tagframe.engines.base import ColumnStatistics, TableStatistics
 from tagframe.engines.postgres.connection import TookTooLong
 from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import MOMENTS, frame_of, read_text, travels_as
-from tagframe.engines.sampled_values import distinct_of_sample
+from tagframe.engines.sql_engine import column_of_sample
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -177,15 +178,8 @@ def _counted(reads: Reading, table: str, what: str, seen: int) -> float:
 
 
 def _of_column(column: ServerColumn, cells: pd.Series, total: int, table: ServerTable) -> ColumnStatistics:
-    seen = len(cells)
-    filled = cells.dropna()
-    nulls = 0 if column.filled else round((seen - len(filled)) * total / seen) if seen else 0
-    counts = filled.value_counts()
-    values = [read_text(column, value) if isinstance(value, str) else value for value in counts.index.tolist()]
-    distinct, once = len(counts), int((counts == 1).sum())
-    if (column.name,) in table.unique:
-        distinct = total - nulls
-    elif seen < total:
-        distinct = distinct_of_sample(len(filled), distinct, once, total - nulls)
-    ends = (min(values), max(values)) if values and len({*map(type, values)}) == 1 else (None, None)
-    return ColumnStatistics(values, seen >= total, nulls, min(distinct, total), *ends)
+    is_unique = (column.name,) in table.unique
+    found = column_of_sample(cells, total, 0 if column.filled else None, is_unique=is_unique)
+    values = [read_text(column, value) if isinstance(value, str) else value for value in found.values]
+    low, high = (min(values), max(values)) if values and len({*map(type, values)}) == 1 else (None, None)
+    return replace(found, values=values, minimum=low, maximum=high)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,6 @@ import pandas as pd
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
-    EngineDefaults,
     ForeignKey,
     RowNumbers,
     Stamp,
@@ -28,6 +27,7 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.derivations import Derivations, derivations, read_by_generated
 from tagframe.engines.dtypes import typed_frame, typed_series
+from tagframe.engines.sql_engine import SQLEngine
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
@@ -72,7 +72,7 @@ def _readonly_uri(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class SQLiteEngine(EngineDefaults):
+class SQLiteEngine(SQLEngine):
     """The tables of one SQLite file; views, virtual tables and SQLite's own tables are left out.
 
     Rows are numbered by their row ids. A table without them (``WITHOUT ROWID``, or all three names taken by columns)
@@ -81,8 +81,8 @@ class SQLiteEngine(EngineDefaults):
 
     path: Path
     kind: str = "sqlite"
+    numbers_are = "row ids"
     is_database = True
-    picks_rows = True
     joins = "few"
     dialect = SQLITE
 
@@ -123,39 +123,11 @@ class SQLiteEngine(EngineDefaults):
             while cells := cursor.fetchmany(rows):
                 yield Chunk(len(cells), list(zip(*cells, strict=True)))
 
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table; see :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
+    @contextmanager
+    def reading(self, table: str) -> Iterator[_Rows]:
+        """The file, opened for one table."""
         with self._connection(table) as connection:
-            if columns is None:
-                columns = [name for name, _, _ in table_columns(connection, table)]
-            selected = ", ".join(map(_qualified, columns)) or "NULL"
-            rows = connection.execute(
-                f"SELECT {selected} FROM {quoted(table)} AS t LIMIT ?", [-1 if limit is None else limit]
-            ).fetchall()
-        return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """Row ids and columns of a whole table; None where it has no row ids."""
-        try:
-            with closing(connect_readonly(self.path)) as connection:
-                rowid = rowid_name(connection, table)
-                return None if rowid is None else _streamed(connection, table, rowid, columns)
-        except (sqlite3.Error, OSError):
-            # A table without row ids, or a file that cannot be read: a scan works, or says what is wrong.
-            return None
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows of these row ids."""
-        with self._connection(table) as connection:
-            rowid = rowid_name(connection, table)
-            cells = connection.execute(
-                f"SELECT {', '.join(map(_qualified, columns))} FROM {quoted(table)} AS t "
-                f"WHERE t.{rowid} IN (SELECT value FROM json_each(?)) ORDER BY t.{rowid}",
-                [json.dumps(numbers.tolist())],
-            ).fetchall()
-        if len(cells) != len(numbers):
-            raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
-        return typed_frame(cells, columns)
+            yield _Rows(connection, table)
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
         """Generated columns, by the definitions of their tables; views are no tables here."""
@@ -213,28 +185,51 @@ def _kept_by_this_thread() -> dict[Path, sqlite3.Connection]:
     return found
 
 
-def _streamed(
-    connection: sqlite3.Connection, table: str, rowid: str, columns: Sequence[str]
-) -> tuple[RowNumbers, pd.DataFrame]:
-    """Row ids and columns of a whole table. Numbers are packed a chunk at a time: Python's numbers take ten times the
-    memory."""
-    shown = ", ".join([f"t.{rowid}", *map(_qualified, columns)])
-    query = f"SELECT {shown} FROM {quoted(table)} AS t ORDER BY t.{rowid}"
-    cursor = connection.execute(query)
-    ids: list[RowNumbers] = []
-    chunks: list[list[pd.Series]] = [[] for _ in columns]
-    while cells := cursor.fetchmany(CHUNK_ROWS):
-        numbers, *values = zip(*cells, strict=True)
-        ids.append(np.array(numbers, dtype=np.int64))
-        for series, column in zip(chunks, values, strict=True):
-            series.append(typed_series(column))
-    joined = [_joined(series) for series in chunks]
-    if any(series is None for series in joined):
-        whole = connection.execute(query).fetchall()
-        return np.array([row[0] for row in whole], dtype=np.int64), typed_frame([row[1:] for row in whole], columns)
-    data = dict(zip(columns, joined, strict=True))
-    rowids = np.concatenate(ids) if ids else np.empty(0, dtype=np.int64)
-    return rowids, pd.DataFrame(data, index=pd.RangeIndex(len(rowids)), copy=False)
+class _Rows:
+    """A table of an open file; see :func:`~tagframe.engines.dtypes.typed_series` for the dtypes of its rows."""
+
+    def __init__(self, connection: sqlite3.Connection, table: str) -> None:
+        self._connection, self._table = connection, table
+
+    @property
+    def columns(self) -> list[str]:
+        return [name for name, _, _ in table_columns(self._connection, self._table)]
+
+    @property
+    def is_numbered(self) -> bool:
+        return self._rowid is not None
+
+    @cached_property
+    def _rowid(self) -> str | None:
+        return rowid_name(self._connection, self._table)
+
+    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
+        shown = ", ".join(map(_qualified, columns)) or "NULL"
+        query = f"SELECT {shown} FROM {quoted(self._table)} AS t LIMIT ?"
+        rows = self._connection.execute(query, [-1 if limit is None else limit]).fetchall()
+        return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
+
+    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
+        """Numbers are packed a chunk at a time: Python's numbers take ten times the memory."""
+        shown = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
+        chosen = "" if among is None else f" WHERE t.{self._rowid} IN (SELECT value FROM json_each(?))"
+        query = f"SELECT {shown} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
+        values = [] if among is None else [json.dumps(among.tolist())]
+        cursor = self._connection.execute(query, values)
+        ids: list[RowNumbers] = []
+        chunks: list[list[pd.Series]] = [[] for _ in columns]
+        while cells := cursor.fetchmany(CHUNK_ROWS):
+            numbers, *cells_of = zip(*cells, strict=True)
+            ids.append(np.array(numbers, dtype=np.int64))
+            for series, column in zip(chunks, cells_of, strict=True):
+                series.append(typed_series(column))
+        joined = [_joined(series) for series in chunks]
+        if any(series is None for series in joined):
+            whole = self._connection.execute(query, values).fetchall()
+            return np.array([row[0] for row in whole], dtype=np.int64), typed_frame([row[1:] for row in whole], columns)
+        data = dict(zip(columns, joined, strict=True))
+        rowids = np.concatenate(ids) if ids else np.empty(0, dtype=np.int64)
+        return rowids, pd.DataFrame(data, index=pd.RangeIndex(len(rowids)), copy=False)
 
 
 def _joined(chunks: Sequence[pd.Series]) -> pd.Series | None:

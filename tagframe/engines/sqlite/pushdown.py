@@ -125,11 +125,6 @@ class SQLitePushdown(Pushdown):
 
     # --- whole joins --------------------------------------------------------------------------------------------------
 
-    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        from sqlglot import exp
-
-        return exp.alias_(exp.table_(table, quoted=True), exp.to_identifier(alias, quoted=True), table=True)
-
     def number(self, table: str, alias: str) -> exp.Expr | None:
         """What SQLite calls its row ids."""
         from sqlglot import exp

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
 
-from tagframe.engines.base import Dialect, EngineDefaults, TableShape, UntrustedStatement
+from tagframe.engines.base import Dialect, Engine, UntrustedStatement
 from tagframe.engines.dtypes import typed_frame
 from tagframe.engines.relations import image_of, relation
 from tagframe.engines.sqlite.worker import ascii_lower
@@ -119,20 +118,13 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(unique)
 
 
-class RowsOnly(EngineDefaults, ABC):
+class RowsOnly(Engine):
     """Tables that are read whole; statements run over a copy of them in SQLite's memory."""
 
     dialect = SQLITE
 
-    @abstractmethod
-    def shapes(self) -> list[TableShape]:
-        """The tables, without their rows."""
-
-    @abstractmethod
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table."""
-
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
+        """See the class."""
         shapes = {shape.name: shape for shape in self.shapes()}
         copies = {}
         for name, readable in statement.tables.items():

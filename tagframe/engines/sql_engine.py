@@ -1,0 +1,143 @@
+"""What sources that speak SQL do alike: they read a table whole, with the numbers of its rows, and by these numbers.
+
+A source says how one table is read (:class:`TableRows`), and what of a merge it runs
+(:mod:`tagframe.engines.pushdown`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import pandas as pd
+
+from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers
+from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+
+
+class TableRows(Protocol):
+    """One table that can be read now. Its methods raise as :meth:`SQLEngine.scan`."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of its columns, in order."""
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its rows have numbers."""
+
+    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
+        """The rows in the source's order, or the first of them."""
+
+    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
+        """Numbers and rows, ascending; only those with some numbers where these are given."""
+
+
+class SQLEngine(Engine):
+    """A source whose tables are read by statements."""
+
+    picks_rows = True
+    numbers_are = "key of one integer"
+    """What a table needs for its rows to have numbers."""
+
+    @abstractmethod
+    def reading(self, table: str) -> AbstractContextManager[TableRows]:
+        """A block in which a table is read.
+
+        Raises:
+            UnreadableTable: it cannot be, or is not there any more.
+        """
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table; all columns where None.
+
+        Raises:
+            UnreadableTable: the rows cannot be read.
+            ColumnNotFound: it does not have one of the columns any more.
+        """
+        with self.reading(table) as source:
+            return source.rows(source.columns if columns is None else columns, limit)
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """Numbers and rows of a whole table; None where its rows have no numbers."""
+        with self.reading(table) as source:
+            return source.numbered(columns) if source.is_numbered else None
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows of these numbers."""
+        with self.reading(table) as source:
+            if not source.is_numbered:
+                raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
+            _, frame = source.numbered(columns, numbers)
+        if len(frame) != len(numbers):
+            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
+        return frame
+
+
+def table_gone(table: str, where: str) -> UnreadableTable:
+    """The error for a table that a server does not have any more."""
+    return UnreadableTable(f"table {table!r} is no longer in {where}, or was renamed; call tagframe.open_corpus again")
+
+
+def column_gone(table: str, column: str, there: Iterable[str], also: str = "") -> ColumnNotFound:
+    """The error for a column that a table does not have any more; ``also`` is another reason that there may be."""
+    return ColumnNotFound(
+        f"{table} has no column {column!r} any more{also}: {did_you_mean(column, list(there))}; call "
+        "tagframe.open_corpus again"
+    )
+
+
+def column_of_sample(
+    cells: pd.Series,
+    rows: int,
+    nulls: int | None = None,
+    *,
+    is_unique: bool = False,
+    low: object = None,
+    high: object = None,
+) -> ColumnStatistics:
+    """What some cells of a column tell about it.
+
+    Args:
+        cells: from all over the column.
+        rows: of the whole column.
+        nulls: of the whole column; None to estimate them.
+        is_unique: whether its values are.
+        low, high: the least and the greatest value of the whole column; None if they are unknown.
+    """
+    filled = cells.dropna()
+    seen = len(cells)
+    if nulls is None:
+        nulls = round((seen - len(filled)) * rows / seen) if seen else 0
+    nulls = min(nulls, rows)
+    most = rows - nulls
+    try:
+        counts = filled.value_counts()
+    except TypeError:  # lists and structs
+        counts = filled.astype(str).value_counts()
+    distinct = most if is_unique else distinct_of_sample(len(filled), len(counts), int((counts == 1).sum()), most)
+    whole = seen >= rows
+    if type(low) is int and type(high) is int:
+        distinct = min(distinct, high - low + 1)
+        # Rare values may not be in a sample, unless there is no room for others.
+        whole |= high - low + 1 == len(counts)
+    return ColumnStatistics(counts.index.tolist(), whole, nulls, max(min(distinct, most), len(counts)), low, high)
+
+
+def distinct_of_sample(seen: int, distinct: int, once: int, filled: int) -> int:
+    """How many distinct values a column has: Haas and Stokes' Duj1, with which PostgreSQL's ANALYZE estimates.
+
+    P. J. Haas, L. Stokes, "Estimating the number of classes in a finite population", JASA 93 (1998).
+
+    Args:
+        seen: cells of the sample that are not null.
+        distinct: their distinct values.
+        once: those among them that occur once.
+        filled: cells of the whole column that are not null.
+
+    >>> distinct_of_sample(100, 7, 0, 10_000), distinct_of_sample(100, 100, 100, 10_000)
+    (7, 10000)
+    """
+    return round(seen * distinct / (seen - once + once * seen / max(1, filled))) if seen else distinct
