@@ -68,6 +68,10 @@ def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, st
             if hit.id in query.tables.values() and (hit.probability is None or hit.probability >= NAMES_ALONE):
                 yield from ((hit.id, column, words) for column, words in hit.cells)
         return
+    held = {} if query.ranked is None else {hit.id: hit.cells for hit in query.ranked.tables}
+    if held.keys() >= {*query.tables.values()}:
+        yield from ((id, column, words) for id in query.tables.values() for column, words in held[id])
+        return
     profiles = [corpus.profile(id) for id in query.tables.values()]
     hits = ValueIndex(profiles).hits(Question.of(request))
     for position, profile in enumerate(profiles):

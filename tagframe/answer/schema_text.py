@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -188,7 +189,7 @@ def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) 
     return {name: (kind, _said([*notes[:1], description, *notes[1:]])) for name, kind, notes, description in told}
 
 
-def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, list[str], str]]:
+def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     """For each column that models may see: its name, how its cells are stored, other facts, and its description."""
     stored = stored_columns(corpus, profile)
     for column in profile.columns:
@@ -196,16 +197,18 @@ def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator
             yield column.name, *_column(column, stored.get(column.name), detail), column.description[: detail.described]
 
 
-def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> tuple[str, list[str]]:
+@lru_cache(4_096)
+def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> tuple[str, tuple[str, ...]]:
+    """How cells are stored, and other facts. Kept, since every question over the same tables needs them."""
     if stored is None or not stored.types:
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
-        return kind, [_some([repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]])]
+        return kind, (_some([repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]),)
     notes = [_values(column, stored, detail)]
     if detail.told:
         notes += ["numbers stored as text"] if stored.digits and not _is_code(column, stored) else []
         share = column.null_share or 0.0
         notes += [f"{share:.0%} NULL" if share >= _MANY_NULL else "some NULL"] if share else []
-    return " and ".join(stored.types), notes
+    return " and ".join(stored.types), tuple(notes)
 
 
 def _is_code(column: ColumnProfile, stored: StoredColumn) -> bool:

@@ -170,7 +170,7 @@ class Synthesizer:
             raise EmptyCorpus("the corpus has no table with rows: it is empty, or only its schema is known")
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
-        if self.k is None and self.method is None and are_few(corpus, names):
+        if self.k is None and self.method is None and are_few(self.corpus, names):
             return Query("", names, ranked=ranked(request, corpus, self.evidence))
         k = RETRIEVED if self.k is None and self.method is None else self.k
         return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))

@@ -269,3 +269,27 @@ def test_tables_below_one_percent_are_not_shown_unless_a_likely_one_has_their_na
     monkeypatch.setattr("tagframe.answer.synthesis.are_few", lambda *_: False)
     assert set(Synthesizer(corpus).shown("c0").tables.values()) == {"a.t0", "a.t1", "b.t0"}
     assert set(Synthesizer(corpus, k=4).shown("c0").tables.values()) == {*chances}  # the user said how many
+
+
+def test_a_table_without_rows_has_no_table_read_again_for_each_question(clubs, monkeypatch):
+    read: list[str] = []
+    scan = tf.Corpus.read
+    monkeypatch.setattr(
+        tf.Corpus, "read", lambda self, id, *given, **named: read.append(id) or scan(self, id, *given, **named)
+    )
+    syn = Synthesizer(clubs.union(tf.open_corpus({"shop.void": pd.DataFrame({"thing": pd.Series([], dtype=str)})})))
+    for question in ("Which members are oldest?", "Where are the clubs?"):
+        shown = syn.shown(question)
+        assert len(shown.tables) == 3
+        syn.prompt(question, shown)
+    assert len(read) == len(set(read))
+
+
+def test_hints_are_those_that_retrieval_found_if_it_looked_at_all_tables(clubs):
+    tables = names_of(clubs)
+    found = retrieve_tables("Who plays at Sines?", clubs, k=9)
+    hits = tuple(replace(hit, cells=(("town", "Évora"),) if hit.id == "sport.club" else ()) for hit in found.tables)
+    looked = Query("", tables, ranked=replace(found, tables=hits))
+    partly = replace(looked, ranked=replace(found, tables=hits[:1]))
+    assert matched_cells(found.question, looked, Reader(clubs, tables)) == ["club.town has 'Évora'"]
+    assert matched_cells(found.question, partly, Reader(clubs, tables)) == ["club.town has 'Sines'"]
