@@ -16,6 +16,7 @@ from tag_bench.records import with_progress
 from tagframe.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.embed import Embedder, get_embedder
+from tagframe.retrieval.families import mixed_copies
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import SelectionProblem, best_first
@@ -88,6 +89,7 @@ class Example:
             link=self.problem.link[among],
             refers=self.problem.refers[among],
             similarity=self.problem.similarity[among],
+            mixed=self.problem.mixed[among],
             facts=self.problem.facts,
         )
         return positions, problem
@@ -269,6 +271,7 @@ def _examples(
         others = random.choice(len(index.tables), min(AT_RANDOM, len(index.tables)), replace=False)
         kept = np.union1d(np.union1d(likely, others), np.array(gold, dtype=np.int64)).astype(np.intp)
         tables = tuple(kept.tolist())
+        alike = near_duplicates(index, tables)
         own = index.database == index.database[gold[0]] if gold else np.ones(len(index.tables), dtype=bool)
         yield Example(
             data.name,
@@ -284,7 +287,8 @@ def _examples(
                 source=index.database[kept],
                 link=index.links.matrix(tables),
                 refers=index.links.refers(tables),
-                similarity=near_duplicates(index, tables),
+                similarity=alike,
+                mixed=mixed_copies([index.tables[table] for table in tables], alike),
                 facts=evidence.facts,
             ),
             tuple(sorted(np.searchsorted(kept, gold).tolist())) if known else None,

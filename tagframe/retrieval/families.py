@@ -1,6 +1,7 @@
 """Families: tables that are one table in pieces: ``events_20210101``, …, or ``2023/sales.csv`` and ``2024/sales.csv``.
 
 A question is about all events, not about those of one day. So the pieces are one candidate, and a merge stacks them.
+Tables under another prefix or suffix (``rooms_hist``) are no pieces, but near-copies: a query reads one family of them.
 """
 
 from __future__ import annotations
@@ -8,20 +9,26 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
+from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
 
 LEAST = 3
 """The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
 are a family, too: the names of their databases say which is meant (:func:`meant`)."""
+
+COPIED = 0.6
+"""Two tables are near-copies if they have at least this share of their column names in common (Jaccard)."""
 
 _NUMBER = re.compile(r"\d+")
 _YEAR = 4
@@ -121,6 +128,52 @@ def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
     ]
     most = max(named, default=0)
     return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
+
+
+def mixed_copies(tables: Sequence[TableProfile], similarity: Floats) -> npt.NDArray[np.bool_]:
+    """Which two tables are of different families of near-copies: ``FAC_ROOM`` and ``FCLT_FLOOR``, or ``FCLT_ROOM``.
+
+    The tables of a family differ in their columns, and two or more of them have near-copies whose names differ by the
+    same prefix or suffix. Names that differ by numbers are pieces of one table.
+
+    Args:
+        tables: n profiles.
+        similarity: shape (n, n), zero diagonal: the Jaccard similarity of their column names.
+
+    Returns:
+        Shape (n, n), symmetric.
+    """
+    words = [identifier_words(table.name) for table in tables]
+    copies: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    for one, other in np.argwhere(similarity >= COPIED).tolist():
+        if tables[one].database == tables[other].database:
+            copies[tables[one].database, _affixes(words[one], words[other])].append((one, other))
+    mixed = np.zeros((len(tables), len(tables)), dtype=np.bool_)
+    for (_, affixes), pairs in copies.items():
+        ones, others = zip(*pairs, strict=True)
+        if affixes and (similarity[np.ix_(ones, ones)] < COPIED).sum() > len(ones):  # more than the diagonal
+            mixed[np.ix_(ones, others)] = True
+    return mixed
+
+
+def _affixes(one: Sequence[str], other: Sequence[str]) -> tuple[bool, str, str] | None:
+    """The prefixes (False) or suffixes (True) in which two names differ, as words; None if they differ otherwise.
+
+    >>> _affixes(["fac", "room"], ["fclt", "room"]), _affixes(["room"], ["room", "hist"])
+    ((False, 'fac', 'fclt'), (True, '', 'hist'))
+    >>> _affixes(["room"], ["floor"]), _affixes(["fees", "2023"], ["fees", "2024"])
+    (None, None)
+    """
+    start = _count_alike(one, other)
+    end = _count_alike(one[start:][::-1], other[start:][::-1])
+    mine, theirs = (" ".join(name[start : len(name) - end]) for name in (one, other))
+    is_other = mine == theirs or (start > 0) == (end > 0) or _NUMBER.search(mine + theirs)
+    return None if is_other else (start > 0, mine, theirs)
+
+
+def _count_alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two names have in common from their beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _is_written(name: str, question: str) -> bool:

@@ -90,6 +90,8 @@ class SelectionProblem:
         link: shape (n, n), symmetric: the score of the best key pair between two tables.
         refers: shape (n, n): whether that pair is a reference of the first table to the second.
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
+        mixed: shape (n, n), symmetric: whether two tables are of different families of near-copies
+            (:func:`tagframe.retrieval.families.mixed_copies`).
         anchor: shape (n,), True for tables that are in the set already.
         looked: shape (n,), what a second look adds to the log-odds that each table is needed.
         learned: shape (n,), what earlier statements add to the log-odds that each table is needed.
@@ -111,6 +113,7 @@ class SelectionProblem:
     link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     refers: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
     similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    mixed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
     anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     looked: Floats = field(default_factory=lambda: np.zeros(0))
     learned: Floats = field(default_factory=lambda: np.zeros(0))
@@ -123,6 +126,7 @@ class SelectionProblem:
         q = len(self.fine) if np.size(self.fine) else 0
         # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
         square = np.broadcast_to(np.zeros(()), (n, n))
+        no_pair = np.broadcast_to(np.zeros((), dtype=np.bool_), (n, n))
         shapes: dict[str, tuple[Any, Any]] = {
             "r": (self.r, np.zeros(n)),
             "fine": (self.fine, np.broadcast_to(np.zeros(()), (q, n))),
@@ -131,8 +135,9 @@ class SelectionProblem:
             "row_weight": (self.row_weight, np.ones(q)),
             "source": (self.source, np.zeros(n, dtype=np.int64)),
             "link": (self.link, square),
-            "refers": (self.refers, np.broadcast_to(np.zeros((), dtype=np.bool_), (n, n))),
+            "refers": (self.refers, no_pair),
             "similarity": (self.similarity, square),
+            "mixed": (self.mixed, no_pair),
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
             "looked": (self.looked, np.zeros(n)),
             "learned": (self.learned, np.zeros(n)),

@@ -40,6 +40,18 @@ def test_the_posterior_is_the_softmax_of_the_utilities():
     assert known.tables()[0] == pytest.approx(known.probability[[0, 3, 4, 6]].sum())
 
 
+def test_a_set_that_mixes_families_of_near_copies_is_unlikely():
+    mixed = np.zeros((4, 4), dtype=bool)  # of two tables each: 0 and 1, 2 and 3
+    mixed[:2, 2:] = mixed[2:, :2] = True
+    weights = replace(WEIGHTS, set={**WEIGHTS.set, "mixed": -2.0})
+    plain, apart = (posterior(problem_of([2.0, 0.9, 1.0, 0.9], mixed=pairs), weights) for pairs in ([], mixed))
+    assert plain.best(2)[0] == 0b101
+    assert apart.best(2)[0] == 0b011
+    ratio = apart.probability / plain.probability
+    one, other = (np.flatnonzero(plain.masks == mask)[0] for mask in (0b011, 0b101))
+    assert ratio[other] / ratio[one] == pytest.approx(np.exp(-2.0))
+
+
 @pytest.mark.parametrize(
     ("references", "connecting"),
     [

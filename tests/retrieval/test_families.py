@@ -5,15 +5,17 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.corpus import facts_of
 from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval import families as module
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.families import families
+from tagframe.retrieval.families import families, mixed_copies
 
 DAYS = ("20210101", "20210102", "20210103", "20210104")
 
@@ -138,3 +140,33 @@ def test_families_are_kept_until_a_piece_changes(tmp_path, monkeypatch):
         file.execute("ALTER TABLE events_20210104 ADD COLUMN more INT")
     assert found() == [3, 0]
     assert searched == [4, 3]
+
+
+def mixing(**kinds: str) -> str:
+    """The mixed pairs of tables, each given with the columns that it has, by position."""
+    tables = [TableProfile(f"d.{name}", "d", name, ()) for name in kinds]
+    alike = np.array([[one == other for other in kinds.values()] for one in kinds.values()]) - np.eye(len(kinds))
+    found = mixed_copies(tables, alike)
+    assert (found == found.T).all()
+    return " ".join(f"{one}{other}" for one, other in np.argwhere(np.triu(found)))
+
+
+def test_families_of_near_copies_differ_by_a_prefix_or_a_suffix():
+    assert mixing(FAC_ROOM="r", FAC_SITE="s", FCLT_ROOM="r", FCLT_SITE="s") == "02 03 12 13"
+    assert mixing(room="r", room_hist="r", site="s", site_hist="s", bill="b") == "01 03 12 23"
+    assert mixing(room="r", room_hist="r", room_all="r", site="s", site_hist="s", site_all="s").count(" ") == 11
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        pytest.param({"room": "r", "room_hist": "r", "site": "s", "site_all": "s"}, id="a suffix of one table each"),
+        pytest.param({"room": "r", "room_hist": "h", "site": "s", "site_hist": "i"}, id="other columns"),
+        pytest.param({"answers": "p", "questions": "p", "users": "u"}, id="other names"),
+        pytest.param({"fees_2023": "f", "fees_2024": "f", "bill_2023": "b", "bill_2024": "b"}, id="numbers"),
+        pytest.param({"mail_sent": "m", "mail_read": "m", "push_sent": "m", "push_read": "m"}, id="all are alike"),
+        pytest.param({"a_x_view": "x", "a_y_view": "x", "b_x_view": "b", "b_y_view": "b"}, id="in the middle"),
+    ],
+)
+def test_other_tables_are_no_families_of_near_copies(tables):
+    assert mixing(**tables) == ""

@@ -25,6 +25,7 @@ def problem():
         link=link + link.T,
         refers=rng.random((n, n)) < 0.3,
         similarity=alike + alike.T,
+        mixed=alike + alike.T > 0.6,
         kind=kind,
         row_weight=rng.random(14),
         signals=rng.random((n, len(SIGNALS))),
@@ -68,6 +69,7 @@ def naive(problem, tables):
     databases = len(set(problem.source[tables].tolist()))
     found["other_databases"], found["one_database"] = databases - 1, float(databases == 1 and len(tables) > 1)
     found["near_duplicate"] = max((problem.similarity[i, j] for i in tables for j in tables), default=0.0)
+    found["mixed"] = problem.mixed[np.ix_(tables, tables)].sum() / 2
     found.update({f"size_{size}": float(len(tables) == size) for size in range(2, 6)})
     return [found[name] for name in FEATURES]
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.families import mixed_copies
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, TOLD, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
@@ -383,6 +384,7 @@ def among_promising(
     chosen = best_first(prior + share * learned + looked)[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
+    alike = near_duplicates(index, tables)
     problem = SelectionProblem(
         r=prior[positions],
         **rows_of(index, question, found, tables),
@@ -390,7 +392,8 @@ def among_promising(
         source=index.database[positions],
         link=index.links.matrix(tables),
         refers=index.links.refers(tables),
-        similarity=near_duplicates(index, tables),
+        similarity=alike,
+        mixed=mixed_copies([index.tables[table] for table in tables], alike),
         anchor=anchors(tables, anchored),
         looked=looked[positions],
         learned=learned[positions],

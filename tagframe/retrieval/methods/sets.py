@@ -32,6 +32,7 @@ FEATURES = (
     "other_databases",
     "one_database",
     "near_duplicate",
+    "mixed",
     *(f"size_{size}" for size in range(2, LARGEST + 1)),
 )
 """The features of a set S, in order.
@@ -40,8 +41,8 @@ sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: how 
 cover_least: the smallest addition of one table to that; cover_alone: the part that only one table of S covers. lacking:
 how many names S lacks that other tables of its databases hold. link_tree: the maximum spanning tree over link scores.
 unlinked: how many links are missing to connect S; connected: 1 if none is. other_databases: how many databases beside
-the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. size_*: 1 for sets
-of that size.
+the first; one_database: 1 for several tables of one database. near_duplicate: the most similar pair. mixed: the
+pairs of different families of near-copies. size_*: 1 for sets of that size.
 """
 
 
@@ -85,7 +86,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     """
     rows = [problem.row_weight[of][:, None] * problem.fine[of][:, positions] for of in map(problem.kind.__eq__, _KINDS)]
     link = problem.link[np.ix_(positions, positions)]
-    similarity = problem.similarity[np.ix_(positions, positions)]
+    similarity, copies = (part[np.ix_(positions, positions)] for part in (problem.similarity, problem.mixed))
     source, prior = problem.source[positions], problem.r[positions]
     additive = np.concatenate([problem.signals[positions], prior[:, None]], axis=1)
     summed, least = additive, prior
@@ -93,7 +94,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     names = rows[_KINDS.index(RowKind.HELD)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
     around = near  # the names that the databases of each set hold
-    databases, pair = np.ones(len(positions)), similarity.diagonal()
+    databases, pair, mixed = np.ones(len(positions)), similarity.diagonal(), np.zeros(len(positions))
     blocks = []
     for sets, smaller in zip(index_sets(len(positions)), smaller_sets(len(positions)), strict=True):
         count, size = sets.shape
@@ -103,10 +104,11 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
             least = np.minimum(least[smaller], prior[last])
             covered = [known.with_one_more(smaller, last) for known in covered]
             around = np.maximum(around[smaller], near[last])
-            same, alike = np.zeros(count, dtype=bool), pair[smaller]
+            same, alike, mixed = np.zeros(count, dtype=bool), pair[smaller], mixed[smaller]
             for member in sets[:, :-1].T:
                 same |= source[member] == source[last]
                 alike = np.maximum(alike, similarity[member, last])
+                mixed = mixed + copies[member, last]
             databases, pair = databases[smaller] + ~same, alike
         tree, linked = forest_weights(link, sets, least=LINKED)
         features = np.zeros((count, len(FEATURES)))
@@ -116,7 +118,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
             *(known.features() for known in covered),
             (around - covered[_KINDS.index(RowKind.HELD)].best).sum(axis=1)[:, None],
             np.stack([tree, size - 1 - linked, linked == size - 1], axis=1),
-            np.stack([databases - 1, (databases == 1) & (size > 1), pair], axis=1),
+            np.stack([databases - 1, (databases == 1) & (size > 1), pair, mixed], axis=1),
         ]
         known = np.concatenate(parts, axis=1)
         features[:, : known.shape[1]] = known
