@@ -93,15 +93,17 @@ def _fail(made: Any, error: str) -> None:
 
 
 @functools.lru_cache(64)
-def _asked(model: str, operation: str) -> dict[str, Any]:
-    """The attributes of all requests to a model, by litellm's name."""
+def _asked(model: str, operation: str) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """Of all requests to a model, by litellm's name: the name of the span, its attributes, and those of the tokens that
+    are read and written. The SDK copies attributes."""
     prefix, slash, rest = model.partition("/")
     provider = prefix if slash else "openai"
-    return {
+    told = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.request.model": rest or model,
     }
+    return f"{operation} {rest or model}", told, [{**told, "gen_ai.token.type": kind} for kind in ("input", "output")]
 
 
 def request(
@@ -129,27 +131,30 @@ def request(
         dollars: its cost, if known.
         messages, answer: None unless contents are told.
     """
-    told = _asked(model, operation)
+    name, asked, of_tokens = _asked(model, operation)
     if (provider := _provider("metrics")) is not None:
         lasted, used = _instruments(provider)
-        lasted.record(seconds, {**told, "error.type": error} if error else told)
-        for kind, count in zip(("input", "output"), tokens or (), strict=False):
-            used.record(count, {**told, "gen_ai.token.type": kind})
+        lasted.record(seconds, {**asked, "error.type": error} if error else asked)
+        for kind, count in zip(of_tokens, tokens or (), strict=False):
+            used.record(count, kind)
     if (provider := _provider("trace")) is None:
         return
-    name, told = f"{operation} {told['gen_ai.request.model']}", {**told}
+    told = {**asked}
     if tokens is not None:
         told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"] = tokens
     if dollars is not None:
         told["gen_ai.usage.cost"] = dollars
     if error is not None and status is not None:
         told["http.response.status_code"] = status
-    if messages is not None:
-        told["gen_ai.input.messages"] = _messages([(message["role"], message["content"]) for message in messages])
-        if answer is not None:
-            told["gen_ai.output.messages"] = _messages([("assistant", answer)])
     kind, ended = sys.modules["opentelemetry.trace"].SpanKind.CLIENT, time.time_ns()
     made = _tracer_of(provider).start_span(name, kind=kind, attributes=told, start_time=ended - int(seconds * 1e9))
+    if not made.is_recording():  # a sampler has left it out
+        return
+    if messages is not None:
+        said = [(message["role"], message["content"]) for message in messages]
+        made.set_attribute("gen_ai.input.messages", _messages(said))
+        if answer is not None:
+            made.set_attribute("gen_ai.output.messages", _messages([("assistant", answer)]))
     if error is not None:
         _fail(made, error)
     made.end(ended)

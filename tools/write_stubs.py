@@ -1,11 +1,12 @@
-"""Write the stubs of the operators' derived forms, for type checkers and editors, from their declarations.
+"""Write the stubs of the operators' derived forms, and the definitions of the tools for agents, from their declarations.
 
-    python tools/write_stubs.py           # after an operator was declared or its arguments have changed
+    python tools/write_stubs.py           # after an operator or a tool, or the arguments of one, have changed
     python tools/write_stubs.py --check   # lists the files that are out of date, and exits with 1
 
 Type checkers cannot follow functions that are derived at run time, and a keyword cannot be added to a ``ParamSpec``
 (PEP 612). So the functions are written to ``tagframe/operators/functions.pyi``, the methods to
 ``tagframe/accessor/operator_methods.pyi``, and the names of the functions to ``tagframe/__init__.pyi``.
+The tools go to ``tagframe/agents/definitions.json``, which a server reads at its start.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ast
 import builtins
 import importlib
 import inspect
+import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +27,10 @@ PACKAGE = Path(__file__).resolve().parents[1] / "tagframe"
 sys.path.insert(0, str(PACKAGE.parent))
 
 from tagframe.accessor.operator_methods import FUNCTIONS  # noqa: E402
+from tagframe.agents.definitions import WRITTEN as DEFINITIONS  # noqa: E402
+from tagframe.agents.definitions import names_of_tools  # noqa: E402
+from tagframe.agents.schemas import schema_of  # noqa: E402
+from tagframe.agents.tools import Tools  # noqa: E402
 from tagframe.operators import OPERATORS  # noqa: E402
 from tagframe.operators.operator import ADDED  # noqa: E402
 from tagframe.operators.public_forms import function, method  # noqa: E402
@@ -245,12 +251,19 @@ def public_names() -> str:
     return f"{before}{BEGIN}\n{lines}{END}\n{rest.split(f'{END}{chr(10)}')[1]}"
 
 
+def definitions() -> str:
+    """``definitions.json``: all tools."""
+    told = [schema_of(getattr(Tools, name)) for name in names_of_tools(may_ask=True, may_learn=True)]
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Write the stubs, or check them."""
+    """Write the stubs and the definitions, or check them."""
     written = {
         PACKAGE / "operators" / "functions.pyi": functions,
         PACKAGE / "accessor" / "operator_methods.pyi": methods,
         PACKAGE / "__init__.pyi": public_names,
+        DEFINITIONS: definitions,
     }
     stale = [path for path, text in written.items() if not path.exists() or path.read_text("utf-8") != text()]
     for path in stale:

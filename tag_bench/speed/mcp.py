@@ -1,17 +1,21 @@
 """``tag_bench speed mcp``: the start time of an MCP server, and the time that the protocol adds to a call.
 
-The server runs in a separate process over an indexed corpus. Its calls are compared with calls of the plain functions
-in this process.
+Servers run in separate processes over an indexed corpus, one over standard input and output and one over HTTP. Starts
+and calls are measured in turns: each call of a tool is made of the plain function in this process, and of both servers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import secrets
+import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +24,10 @@ import numpy as np
 
 import tagframe
 from tag_bench import benchmark
+from tagframe.agents.tools import Tools
 
 QUESTION = "Which critics gave five stars to films by Portuguese directors?"
+TRANSPORTS = ("stdio", "http")
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:
@@ -29,41 +35,84 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
     return {f"p{share}": round(1_000 * float(np.percentile(seconds, share)), 1) for share in (50, 95)}
 
 
-def timed(call: Callable[[], Any], times: int) -> list[float]:
-    """Seconds of each call."""
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - began)
+@asynccontextmanager
+async def connected(transport: str, source: str) -> AsyncIterator[Any]:
+    """A client of a server that is started for it."""
+    import httpx2
+    import mcp
+    from mcp.client.streamable_http import streamable_http_client
+
+    arguments = ["-m", "tagframe.cli", "mcp", source]
+    if transport == "stdio":
+        parameters = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+        async with mcp.Client(parameters) as client:
+            yield client
+        return
+    token = secrets.token_hex(32)
+    server = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        *("--http", "--port=0", "--token-from=TAGFRAME_BENCH_TOKEN"),
+        env={**os.environ, "TAGFRAME_BENCH_TOKEN": token},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert server.stderr is not None
+        said = (await server.stderr.readline()).decode()
+        (url,) = re.findall(r"serving at (\S+)", said)
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as web,
+            mcp.Client(streamable_http_client(url, http_client=web)) as client,
+        ):
+            yield client
+    finally:
+        server.terminate()
+        await server.wait()
+
+
+async def started(transport: str, source: str, sql: dict[str, Any]) -> dict[str, float]:
+    """Seconds from the start of a server to its answers: to the handshake, the list of tools and a statement."""
+    began = time.perf_counter()
+    seconds = {}
+    async with connected(transport, source) as client:
+        seconds["connected"] = round(time.perf_counter() - began, 2)
+        await client.list_tools()
+        seconds["listed"] = round(time.perf_counter() - began, 2)
+        await client.call_tool("run_sql", sql)
+        seconds["first_rows"] = round(time.perf_counter() - began, 2)
     return seconds
 
 
-async def served(source: str, calls: dict[str, dict[str, Any]], times: int, starts: int) -> dict[str, Any]:
-    """Seconds of starts, and of calls of a running server."""
-    import mcp
-
-    parameters = mcp.StdioServerParameters(
-        command=sys.executable, args=["-m", "tagframe.cli", "mcp", source], env=dict(os.environ)
-    )
-    figures: dict[str, Any] = {"connected": [], "listed": [], "first_rows": []}
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for start in range(starts):
-        began = time.perf_counter()
-        async with mcp.Client(parameters) as client:
-            figures["connected"].append(round(time.perf_counter() - began, 2))
-            await client.list_tools()
-            figures["listed"].append(round(time.perf_counter() - began, 2))
-            await client.call_tool("run_sql", calls["run_sql"])
-            figures["first_rows"].append(round(time.perf_counter() - began, 2))
-            for name, arguments in calls.items() if start == starts - 1 else ():
-                await client.call_tool(name, arguments)
-                for _ in range(times):
+async def called(source: str, tools: Tools, calls: dict[str, dict[str, Any]], times: int) -> dict[str, Any]:
+    """Seconds of calls, by tool: of the function, and over each transport."""
+    seconds: dict[str, dict[str, list[float]]] = {
+        name: {way: [] for way in ("function", *TRANSPORTS)} for name in calls
+    }
+    async with AsyncExitStack() as open_ones:
+        clients = {one: await open_ones.enter_async_context(connected(one, source)) for one in TRANSPORTS}
+        for name, arguments in calls.items():
+            for turn in range(times + 1):
+                for way, taken in seconds[name].items():
                     at = time.perf_counter()
-                    result = await client.call_tool(name, arguments)
-                    seconds[name].append(time.perf_counter() - at)
-                    assert not result.is_error
-    return {"start_seconds": figures, "calls": seconds}
+                    if way == "function":
+                        tools.call(name, arguments)
+                    else:
+                        assert not (await clients[way].call_tool(name, arguments)).is_error
+                    if turn:  # the first one loads what is needed
+                        taken.append(time.perf_counter() - at)
+    return {name: compared(of_tool) for name, of_tool in seconds.items()}
+
+
+def compared(seconds: dict[str, list[float]]) -> dict[str, Any]:
+    """The calls of a tool in milliseconds, and how much the servers' are longer."""
+    shown = {way: percentiles(taken) for way, taken in seconds.items()}
+    ratios = [http / stdio for http, stdio in zip(seconds["http"], seconds["stdio"], strict=True)]
+    return {
+        **{f"{way}_ms": one for way, one in shown.items()},
+        **{f"{way}_above_ms": round(shown[way]["p95"] - shown["function"]["p95"], 1) for way in TRANSPORTS},
+        "http_above_stdio_ms": {share: round(shown["http"][share] - shown["stdio"][share], 1) for share in shown["http"]},
+        "http_per_stdio": round(statistics.median(ratios), 2),
+    }  # fmt: skip
 
 
 @benchmark("mcp")
@@ -71,10 +120,15 @@ async def served(source: str, calls: dict[str, dict[str, Any]], times: int, star
 @click.option("--times", default=100, show_default=True, help="The number of calls of each tool.")
 @click.option("--starts", default=3, show_default=True)
 def command(source: Path, times: int, starts: int) -> dict[str, Any]:
-    """Seconds until a server answers, and milliseconds of calls, compared with the plain functions.
+    """Seconds until a server answers, and milliseconds of calls over both transports and of the plain functions.
 
     Example: python -m tag_bench speed mcp
     """
+    # The client's own imports are not the server's.
+    import httpx2  # noqa: F401
+    import mcp.client.stdio
+    import mcp.client.streamable_http  # noqa: F401
+
     warnings.simplefilter("ignore")
     tools = tagframe.open_corpus(source).tools()
     first = tools.corpus.ids[0]
@@ -83,17 +137,9 @@ def command(source: Path, times: int, starts: int) -> dict[str, Any]:
         "describe_tables": {"tables": [first]},
         "find_tables": {"question": QUESTION},
     }
-    alone: dict[str, list[float]] = {}
-    for name, arguments in calls.items():
-        tools.call(name, arguments)
-        alone[name] = timed(lambda name=name, given=arguments: tools.call(name, given), times)  # type: ignore[misc]
-    figures = asyncio.run(served(str(source), calls, times, starts))
-    figures["calls"] = {
-        name: {
-            "server_ms": percentiles(seconds),
-            "function_ms": percentiles(alone[name]),
-            "p95_above_ms": round(percentiles(seconds)["p95"] - percentiles(alone[name])["p95"], 1),
-        }
-        for name, seconds in figures["calls"].items()
-    }
-    return figures
+    figures: dict[str, dict[str, list[float]]] = {one: {} for one in TRANSPORTS}
+    for _ in range(starts):
+        for one in TRANSPORTS:
+            for what, seconds in asyncio.run(started(one, str(source), calls["run_sql"])).items():
+                figures[one].setdefault(what, []).append(seconds)
+    return {"start_seconds": figures, "calls": asyncio.run(called(str(source), tools, calls, times))}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import anyio
 import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
@@ -145,6 +146,17 @@ async def run_http(
         server_header=False,
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_PATIENCE,
+        ws="none",
     )
+    web = uvicorn.Server(config)
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(_begin_once_started, server, web)
+        await web.serve(sockets=[listening])
+        beside.cancel_scope.cancel()
+
+
+async def _begin_once_started(server: CorpusServer, web: uvicorn.Server) -> None:
+    """Open the tables before a client asks, but not while the server starts: imports would delay it."""
+    while not web.started:
+        await anyio.sleep(0.01)
     server.begin()
-    await uvicorn.Server(config).serve(sockets=[listening])

@@ -43,7 +43,8 @@ def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
             described[last] += f" {line.strip()}"
     taken = _plain(TypeAdapter[Any](tool).json_schema())  # type: ignore[arg-type]  # a function is a schema, too
     taken["properties"].pop("self", None)
-    taken["required"] = [name for name in taken.get("required", []) if name != "self"]
+    needed = [name for name in taken.pop("required", []) if name != "self"]
+    taken |= {"required": needed} if needed else {}
     for name, schema in taken["properties"].items():
         schema["description"] = described[name]
     description = "\n".join(" ".join(paragraph.split()) for paragraph in told.split("\n\n"))
@@ -57,13 +58,14 @@ def _plain(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return [_plain(one) for one in schema] if isinstance(schema, list) else schema
     options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
-    rest = {key: value for key, value in schema.items() if key not in ("title", "additionalProperties", "anyOf")}
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
     if rest.get("default", "") is None:
         del rest["default"]
     rest |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
     return {
         key: {name: _plain(one) for name, one in value.items()} if key in ("properties", "$defs") else _plain(value)
         for key, value in rest.items()
+        if key not in ("title", "additionalProperties")
     }
 
 

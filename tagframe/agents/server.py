@@ -7,6 +7,7 @@ after the client's first answer. Over HTTP (:mod:`tagframe.agents.http`), a read
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -28,6 +29,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 import tagframe
+from tagframe.agents.definitions import definitions
 from tagframe.errors import TagframeError
 from tagframe.progress import told_to
 from tagframe.stopping import Stopped, Stopping
@@ -40,7 +42,12 @@ if TYPE_CHECKING:
 _PATIENCE = 1.0
 """Seconds between progress messages to a client."""
 _AT_ONCE = 16
-"""The most calls of a reader that run at once; further calls wait."""
+"""The most calls that run at once, of a single reader; further calls wait."""
+_STATEMENTS = 8
+"""Statements that run at once (:mod:`tagframe.engines.worker_pool`): several readers get a share of them each, so that
+none waits until those of another have ended."""
+_LEAST = 2
+"""Calls of a reader that run at once, however many readers there are."""
 _LISTED = 100
 """Tables on one page of resources."""
 _LONGEST = 4_000
@@ -70,7 +77,12 @@ class CorpusServer:
     """An MCP server of a corpus that is being opened."""
 
     def __init__(
-        self, open_tools: Callable[[], Mapping[str | None, Tools | TagframeError]], ask: bool, learn: bool, files: bool
+        self,
+        open_tools: Callable[[], Mapping[str | None, Tools | TagframeError]],
+        ask: bool,
+        learn: bool,
+        files: bool,
+        readers: int = 1,
     ) -> None:
         """A server; ``open_tools`` is called in a thread after the client's first answer.
 
@@ -79,10 +91,12 @@ class CorpusServer:
             ask: whether the tool ``ask`` is offered.
             learn: whether the tool ``learn`` is offered.
             files: whether files may be written.
+            readers: how many there are.
         """
         self._open, self._may_ask, self._may_learn, self._writes_files = open_tools, ask, learn, files
         self._tools: Future[Mapping[str | None, Tools | TagframeError]] = Future()
         self._opening = "opening the tables"
+        self._at_once = _AT_ONCE if readers == 1 else max(_STATEMENTS // readers, _LEAST)
         self._limiters: dict[str | None, anyio.CapacityLimiter] = {}
         self._has_begun = False
         self.server: Server[Any] = Server(
@@ -137,25 +151,22 @@ class CorpusServer:
 
         with suppress(TagframeError):
             get_embedder()
+        # These objects live as long as the server: without them, a collection of garbage delays a call by less.
+        gc.collect()
+        gc.freeze()
 
     # --- tools
 
     async def _list_tools(self, ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=await anyio.to_thread.run_sync(self._listed))
-
-    def _listed(self) -> list[types.Tool]:
-        from tagframe.agents.schemas import schema_of
-        from tagframe.agents.tools import Tools, names_of_tools
-
         listed = []
-        for name in names_of_tools(self._may_ask, self._may_learn):
-            schema = schema_of(getattr(Tools, name))
+        for told in definitions(self._may_ask, self._may_learn):
+            name = told["name"]
             writes = name == "learn" or (name == "merge_tables" and self._writes_files)
             hints = types.ToolAnnotations(
-                title=schema["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
+                title=told["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
             )
-            listed.append(types.Tool(**schema, annotations=hints))
-        return listed
+            listed.append(types.Tool(**told, annotations=hints))
+        return types.ListToolsResult(tools=listed)
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
@@ -172,7 +183,7 @@ class CorpusServer:
         """
         self.begin()
         stopping, doing, reader = Stopping(), [""], _reader_of(ctx)
-        limiter = self._limiters.setdefault(reader, anyio.CapacityLimiter(_AT_ONCE))
+        limiter = self._limiters.setdefault(reader, anyio.CapacityLimiter(self._at_once))
 
         def tell(message: str) -> None:
             stopping.check()

@@ -15,6 +15,7 @@ import pandas as pd
 
 from tagframe import config, results
 from tagframe.agents import tool_results as gives
+from tagframe.agents.definitions import names_of_tools
 from tagframe.agents.limits import limited
 from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_of, tokens_of
 from tagframe.agents.schemas import Format, called, in_format
@@ -111,15 +112,6 @@ class _Known(NamedTuple):
     is_one: bool
 
 
-def names_of_tools(may_ask: bool, may_learn: bool) -> list[str]:
-    """The names of the tools that may be used."""
-    return [
-        *"find_tables describe_tables plan_joins run_sql merge_tables".split(),
-        *["ask"] * may_ask,
-        *["learn"] * may_learn,
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class Tools:
     """The tools of a corpus, made by ``corpus.tools()``. Iterating over it gives the tools that may be used.
@@ -173,9 +165,9 @@ class Tools:
     def find_tables(self, question: str, k: int | None = None) -> gives.Found:
         """Find the tables that answer a question together, and how they join.
 
-        Use it first. Each table has the chance that it is needed, its name in SQL, and its relevant columns with
-        values; less likely ones are in "others". A join loses the share "lost" of values. "note" says if nothing fits.
-        Then use run_sql, or plan_joins for several tables.
+        Use it first. Each table has the chance that it is needed, its name in SQL, and relevant columns with values;
+        less likely ones are in "others". A join loses the share "lost" of values. "note" says if nothing fits. Then
+        use run_sql, or plan_joins for several tables.
 
         Args:
             question: The user's words.
@@ -250,16 +242,16 @@ class Tools:
         value: str | None = None,
         cursor: str | None = None,
     ) -> gives.Described | gives.ProfiledColumn | gives.Places:
-        """Describe tables, count the values of a column, or find the columns that contain a value.
+        """Describe tables, count a column's values, or find the columns that contain a value.
 
-        Use it for columns that find_tables has not shown, with types, values and keys, or if you do not know how a
-        value is written. "hidden" columns cannot be read.
+        Use it for columns that find_tables has not shown, or if you do not know how a value is written. "hidden"
+        columns cannot be read.
 
         Args:
             tables: Ids or names; for a value, default all.
             column: Of one table; its common values are counted.
-            value: A name, code or word to search for, in any case.
-            cursor: Of the last result, for what follows.
+            value: Text to search for, in any case.
+            cursor: Of the last result.
         """
         if value is not None:
             return self._places_of(value, tables)
@@ -339,15 +331,15 @@ class Tools:
     ) -> gives.Planned:
         """Plan how tables join, and count how this changes the rows. "sql" is the join.
 
-        Use it before you write a join. "account" counts the rows of "start" that match, are lost, or are repeated
-        ("fan_out" above 1), with doubts. Reduce "sql" to what you need, and use run_sql.
+        Use it before you write a join. "account" counts rows of "start" that match, are lost, or repeat ("fan_out"
+        above 1). Reduce "sql" to what you need for run_sql.
 
         Args:
-            tables: Ids or names; tables that connect them are added.
+            tables: Ids or names; connecting tables are added.
             on: Other keys: ["loan.account_id = account.id"].
             how: Of every join.
             on_fanout: "allow" to repeat rows of "start".
-            question: The user's words; they choose between ways to join.
+            question: The user's words; they choose between joins.
         """
         plan = self._plan(tables, on, question)
         shown = visible_columns(plan, None, None)
@@ -383,8 +375,8 @@ class Tools:
     ) -> gives.Merged:
         """Join tables into rows or a Parquet file, and account for every row.
 
-        Use it for whole rows; for counts and sums use run_sql. A join that would repeat rows of the start table is
-        refused, with the way out.
+        Use it for whole rows; for counts and sums use run_sql. A join that would repeat rows of "start" is refused,
+        with the way out.
 
         Args:
             tables: As for plan_joins.
@@ -467,14 +459,14 @@ class Tools:
     # --- reading
 
     def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
-        """Run one SELECT (WITH and UNION too), read-only, and get its rows.
+        """Run one SELECT (also WITH, UNION), read-only, and get its rows.
 
-        Use it with the dialect and names that find_tables gave. Let SQL count and sort. An error or the note says what
-        to write instead. "rows_behind" are keys of the source rows, to cite.
+        Use it with the dialect and names of find_tables. Let SQL count and sort. An error or the note says what to
+        write instead. "rows_behind" are keys of the source rows, to cite.
 
         Args:
             sql: The statement.
-            limit: The most rows, up to 10,000.
+            limit: At most 10,000.
             rows_behind: False is faster.
             cursor: Of the last result.
         """

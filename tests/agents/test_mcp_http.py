@@ -23,7 +23,9 @@ from click.testing import CliRunner
 from mcp.client.streamable_http import streamable_http_client
 
 import tagframe as tf
+from tagframe.agents import server
 from tagframe.cli import main
+from tagframe.engines import worker_pool
 from tests.agents.test_mcp import busy_children, cancelled, given, mcp, refused, run
 
 pytestmark = pytest.mark.slow  # a server in a process of its own
@@ -111,6 +113,32 @@ def test_a_cancelled_statement_is_stopped_and_others_go_on(url: str, mode: str):
             with anyio.fail_after(20):
                 while busy_children():
                     await anyio.sleep(0.05)
+
+    run(work())
+
+
+def test_long_statements_of_a_reader_do_not_hold_up_another(url: str):
+    assert server._STATEMENTS == worker_pool._MOST_RUNNING
+
+    async def work() -> None:
+        async with connected(url, "SUPPORT") as client, connected(url, "OWNER") as other:
+            for one in (client, other):
+                await given(one, "run_sql", COUNT)
+            ended: list[str] = []
+
+            async def long() -> None:
+                await client.call_tool("run_sql", {"sql": LONG})
+                ended.append("long")
+
+            async with anyio.create_task_group() as beside:
+                for _ in range(16):
+                    beside.start_soon(long)
+                while not busy_children():
+                    await anyio.sleep(0.05)
+                assert (await given(other, "run_sql", {**COUNT, "limit": 7}))["rows"] == [[300]]
+                ended.append("short")
+                beside.cancel_scope.cancel()
+            assert ended[0] == "short"
 
     run(work())
 

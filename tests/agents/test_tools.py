@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 import tagframe as tf
 from tagframe.agents.paging import tokens_of
+from tagframe.agents.definitions import definitions
 from tagframe.agents.schemas import schema_of
 from tagframe.agents.tools import Tools
 from tagframe.answer import SQLLimits
@@ -417,6 +418,7 @@ def test_a_model_is_told_when_to_use_a_tool_and_what_it_takes():
         for argument in schema["input_schema"]["properties"].values():
             assert argument["description"].endswith(".")
         jsonschema.Draft202012Validator.check_schema(schema["input_schema"])
+    assert definitions(may_ask=True, may_learn=True) == [schema_of(tool) for tool in tools]
     assert len(json.dumps(corpus.tools(format="anthropic"))) < 5_000
     openai, anthropic = corpus.tools(format="openai"), corpus.tools(format="anthropic")
     assert openai[3]["function"]["name"] == anthropic[3]["name"] == "run_sql"
