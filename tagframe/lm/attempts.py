@@ -279,7 +279,7 @@ class Attempts:
     async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
         looks = await self._looks_first()
         try:
-            return await self._send(prompt, meter, parameters)
+            return await self._attempt(prompt, meter, parameters)
         except LMRequestFailed as error:
             if looks and isinstance(error, SERVER_IS_DOWN):
                 self.stop(error)
@@ -288,7 +288,7 @@ class Attempts:
 
             async def again() -> Reply:
                 meter.retried += 1
-                return await self._send(prompt, meter, parameters)
+                return await self._attempt(prompt, meter, parameters)
 
             retry = self._route.lm.retry
             try:
@@ -310,6 +310,24 @@ class Attempts:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
         return not self._stopping.is_set()
+
+    async def _attempt(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
+        """The reply to a request. With hedging, a second request is sent if the first is slow; the first reply wins."""
+        if self._route.lm.hedge_after is None:
+            return await self._send(prompt, meter, parameters)
+        running = {asyncio.create_task(self._send(prompt, meter, parameters))}
+        try:
+            done, _ = await asyncio.wait(running, timeout=self._route.lm.hedge_after)
+            if not done:
+                running.add(asyncio.create_task(self._send(prompt, meter, parameters)))
+            while True:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                usable = [task for task in done if task.exception() is None]
+                if usable or not running:
+                    return (usable or list(done))[0].result()
+        finally:
+            for task in running:
+                task.cancel()
 
     async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
         route = self._route

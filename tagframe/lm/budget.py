@@ -57,7 +57,7 @@ class Budget(Shown):
     tokens an answer. After an answer that was longer than allowed, that length is reserved for each later request.
 
     Args:
-        calls: requests sent, including retries and repairs.
+        calls: requests sent, including retries, repairs and hedges.
         tokens: of prompts and answers together.
         dollars: by the model's price; a model whose price is unknown is refused under such a limit.
 

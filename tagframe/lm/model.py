@@ -50,6 +50,8 @@ class LM:
         api_key: its key; if None, the provider's environment variable is read.
         timeout: seconds for one request.
         retry: how often and after what wait a failed request is sent again.
+        hedge_after: seconds after which a slow request is sent a second time while the first goes on; both are paid.
+            Off by default.
         price: dollars per token, for a model that is not in litellm's table.
         structured: how the form of answers is asked of the server: ``"grammar"`` (llama.cpp, vLLM), ``"json_schema"``
             (OpenAI's ``response_format``), ``"off"``, or ``"auto"``: a server of your own is asked from the first
@@ -78,6 +80,7 @@ class LM:
         api_key: str | None = None,
         timeout: float = DEFAULT_TIMEOUT,
         retry: RetryPolicy | None = None,
+        hedge_after: float | None = None,
         price: Price | None = None,
         transport: TransportName = "auto",
         extra_body: Mapping[str, Any] | None = None,
@@ -86,14 +89,16 @@ class LM:
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
-        if not timeout > 0:
-            raise InvalidArgument(f"timeout must be more than 0 seconds; got {timeout!r}")
+        for name, seconds in (("timeout", timeout), ("hedge_after", hedge_after)):
+            if seconds is not None and not seconds > 0:
+                raise InvalidArgument(f"{name} must be more than 0 seconds; got {seconds!r}")
         if structured not in get_args(Structured):
             raise InvalidArgument(f"structured must be one of {get_args(Structured)}; got {structured!r}")
         self.model = model
         self.structured = structured
         self.timeout = timeout
         self.retry = retry or RetryPolicy()
+        self.hedge_after = hedge_after
         self.price = price
         self.extra_body = dict(extra_body or {})
         self._settings = _checked(settings)

@@ -24,7 +24,7 @@ class Usage:
 
     Attributes:
         prompts: that were asked; one may be about several rows.
-        sent: requests sent, with retries and repairs.
+        sent: requests sent, with retries, repairs and hedges.
         deduplicated: prompts answered by an identical one of this call, or of another call in progress.
         stored: prompts answered from the response store.
         retried: requests sent again after a fault.

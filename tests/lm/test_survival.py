@@ -254,6 +254,23 @@ def test_a_429_lowers_the_number_in_flight_and_it_recovers(server: Server):
     assert max(request.in_flight for request in server.requests[-200:]) >= 6  # and no lower
 
 
+def test_a_hedged_request(server: Server):
+    server.answers = lambda request: Reply("slow", latency=20) if request.attempt == 1 else "fast"
+    lm = LM("openai/test", api_base=server.url, hedge_after=0.02)
+    completions = lm.complete(prompts(3))
+    assert [completion.text for completion in completions] == ["fast"] * 3
+    assert completions.usage.sent == 6  # both are paid
+    assert completions.usage.retried == 0
+
+
+def test_a_hedged_request_that_fails_beside_one_that_does_not(server: Server):
+    server.answers = lambda request: Reply("True", latency=0.1) if request.attempt == 1 else error(500)
+    lm = LM("openai/test", api_base=server.url, hedge_after=0.02, retry=PATIENT)
+    assert lm.complete(prompts(1))[0].text == "True"
+    server.answers = lambda request: Reply("broken", 500, latency=0.05)
+    assert isinstance(lm.complete([Prompt.of("both fail")])[0].error, errors.ServerFailed)
+
+
 # --- processes that die -------------------------------------------------------------------------------------------
 
 # Imports once, then forks a child for each line that it reads; so twenty kills cost seconds, not a minute.
