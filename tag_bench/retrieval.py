@@ -261,7 +261,6 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     help="Numbers of tables, such as 2 3 5 10.",
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
-@click.option("--hide-database", is_flag=True, help="Put all tables into one database, as in a real lake.")
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
 @click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
 @click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
@@ -307,7 +306,6 @@ def command(
     method: str,
     sizes: tuple[int, ...],
     decompositions: str,
-    hide_database: bool,
     variant: Variant,
     as_printed: bool,
     omega: Omega | None,
@@ -345,9 +343,7 @@ def command(
     if learn is not None and method != "auto":
         raise click.ClickException(f"--learn needs --method auto; got {method}")
     declared = variant == "G"
-    dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
-    if descriptions is not None and hide_database:
-        raise click.ClickException("--describe cannot be used with --hide-database, which changes the ids of tables")
+    dataset = read_dataset(data, declared_keys=declared, synonyms=synonyms)
     if descriptions is not None:
         click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
     if annotator is not None:
@@ -367,8 +363,8 @@ def command(
     encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and kept_in is not None:
         encoder = KeptEmbedder(encoder, Kept(kept_in))
-    if own_database and (coarse is not None or hide_database):
-        raise click.ClickException("--own-database cannot be used with --coarse or --hide-database")
+    if own_database and coarse is not None:
+        raise click.ClickException("--own-database cannot be used with --coarse")
 
     @cache
     def index_in(database: str | None) -> RetrievalIndex:

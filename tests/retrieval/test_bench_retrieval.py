@@ -244,8 +244,6 @@ def test_descriptions_are_searched(cryptic, names):
     report, outcome = run(cryptic, *options, "--describe", str(cryptic / "dev_databases"))
     assert report["all"]["2"]["R"] == 100
     assert "0 tables and 2 columns" in outcome.output
-    arguments = ["--data", str(cryptic), "--hide-database", "--describe", str(told)]
-    assert "cannot be used with --hide-database" in CliRunner().invoke(command, arguments).output
 
 
 def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):
