@@ -39,8 +39,9 @@ from tagframe.lm.usage import DUPLICATE, Usage, total
 
 SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
 
-_SECONDS_FOR_A_CLAIM = 0.5
-"""How long a claim waits for a lock of the store; then it is not made."""
+_SECONDS_FOR_A_CLAIM = 5.0
+"""How long a claim waits for a lock of the store, which a process on a loaded machine holds for long; then it is not
+made, and the prompt may be paid twice."""
 _SECONDS_BETWEEN_CLAIMS = 0.002
 _SECONDS_BETWEEN_LOOKS = 0.1
 _LOOKED_UP = 500
