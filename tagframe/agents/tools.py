@@ -127,7 +127,7 @@ def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[To
     """The tool over the corpus as it is when the call begins."""
 
     @functools.wraps(tool)
-    def call(self: Tools, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return tool(self.of(self.corpus.current()), *args, **kwargs)
 
     return call

@@ -59,7 +59,7 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
     def call(*args: P.args, **kwargs: P.kwargs) -> Corpus:
         interval = cast("Interval | None", kwargs.get("refresh"))
         seconds = None if interval is None else seconds_of(interval)
-        again = functools.partial(call, *args, **{**kwargs, "refresh": None})
+        again = functools.partial(cast(Any, call), *args, **{**kwargs, "refresh": None})
         corpus = opened_by(function(*args, **kwargs), again)
         return corpus if seconds is None else following(corpus, seconds)
 
