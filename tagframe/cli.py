@@ -507,6 +507,7 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 )
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
+@click.option("--refresh", help="Open the sources again before a call if that was so long ago, such as 5m.")
 @click.option("--reader", help="Serve only what this reader sees, by corpus.for_reader.")
 @click.option("--http", is_flag=True, help="Serve over HTTP, to clients that send a reader's token.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address at which to listen.")

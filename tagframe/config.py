@@ -462,4 +462,4 @@ def require_corpus(given: Corpus | None = None) -> Corpus:
         raise NotConfigured(
             "no corpus to search: pass corpus=tagframe.open_corpus(…), or tagframe.configure(corpus=…) once"
         )
-    return corpus
+    return corpus.current()

@@ -6,16 +6,19 @@ import functools
 import gc
 import logging
 import sys
+import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, TagframeError, shown_path
 
 if TYPE_CHECKING:
+    from tagframe.agents.server import ToolsNow
     from tagframe.agents.tools import Tools
     from tagframe.corpus import Corpus
 
@@ -28,6 +31,7 @@ def serve(
     budget: float | None = None,
     password_from: str | None = None,
     follow_links: bool = False,
+    refresh: str | None = None,
     reader: str | None = None,
     http: bool = False,
     host: str = "127.0.0.1",
@@ -43,7 +47,7 @@ def serve(
         ask, learn: whether these tools are offered.
         budget: the most dollars for a model.
         password_from: the environment variable with the password of a server.
-        follow_links: as for :func:`tagframe.open_corpus`.
+        follow_links, refresh: as for :func:`tagframe.open_corpus`.
         reader: whose tables are served; see :meth:`tagframe.Corpus.for_reader`. None for all.
         http: whether to serve over HTTP.
         host, port, url, token_from: where, under which further addresses, and to whom; see
@@ -83,7 +87,7 @@ def serve(
         raise InvalidArgument("--token-from and --url are for a server over HTTP: add --http")
     readers: dict[str | None, str | None] = {None: reader}
 
-    def opened() -> dict[str | None, Tools | TagframeError]:
+    def opened() -> ToolsNow:
         with _importing():
             from tagframe.agents.tools import Tools
             from tagframe.corpus import Corpus, open_corpus
@@ -93,15 +97,34 @@ def serve(
         corpora = []
         for source in sources:
             secret = password_from if _is_url(source) else None
-            corpora.append(open_corpus(source, follow_links=follow_links, password_from=secret, progress=False))
-        corpus = functools.reduce(Corpus.union, corpora)
-        found: dict[str | None, Tools | TagframeError] = {}
-        for key, name in readers.items():
+            corpora.append(
+                open_corpus(
+                    source, follow_links=follow_links, password_from=secret, progress=False, refresh=refresh or None
+                )
+            )
+        made: list[Corpus] = []
+        tools: dict[str | None, Tools | TagframeError] = {}
+        making = threading.Lock()
+
+        def now() -> Mapping[str | None, Tools | TagframeError]:
+            nonlocal made, tools
+            current = [corpus.current() for corpus in corpora]
+            with making:
+                if any(one is not other for one, other in zip_longest(current, made)):
+                    corpus = functools.reduce(Corpus.union, current)
+                    tools = {key: _tools(corpus, name, tools.get(key)) for key, name in readers.items()}
+                    made = current
+                return tools
+
+        def _tools(corpus: Corpus, reader: str | None, before: Tools | TagframeError | None) -> Tools | TagframeError:
             try:
-                found[key] = Tools(corpus if name is None else _seen(corpus, name), ask, learn, account, to)
+                seen = corpus if reader is None else _seen(corpus, reader)
+                return before.of(seen) if isinstance(before, Tools) else Tools(seen, ask, learn, account, to)
             except TagframeError as error:
-                found[key] = error
-        return found
+                return error
+
+        now()
+        return now
 
     # Standard output is for the protocol only, and results contain the warnings.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="tagframe: %(message)s")

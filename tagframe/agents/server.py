@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from tagframe.agents.tools import Tools
 
+    ToolsNow = Callable[[], Mapping[str | None, Tools | TagframeError]]
+
 _PATIENCE = 1.0
 """Seconds between progress messages to a client."""
 _AT_ONCE = 16
@@ -77,24 +79,20 @@ class CorpusServer:
     """An MCP server of a corpus that is being opened."""
 
     def __init__(
-        self,
-        open_tools: Callable[[], Mapping[str | None, Tools | TagframeError]],
-        ask: bool,
-        learn: bool,
-        files: bool,
-        readers: int = 1,
+        self, open_tools: Callable[[], ToolsNow], ask: bool, learn: bool, files: bool, readers: int = 1
     ) -> None:
         """A server; ``open_tools`` is called in a thread after the client's first answer.
 
         Args:
-            open_tools: gives the tools of each reader, or why there are none; None is the client of standard input.
+            open_tools: gives what is called before each use for the tools of each reader, or why there are none; None
+                is the client of standard input.
             ask: whether the tool ``ask`` is offered.
             learn: whether the tool ``learn`` is offered.
             files: whether files may be written.
             readers: how many there are.
         """
         self._open, self._may_ask, self._may_learn, self._writes_files = open_tools, ask, learn, files
-        self._tools: Future[Mapping[str | None, Tools | TagframeError]] = Future()
+        self._tools: Future[ToolsNow] = Future()
         self._opening = "opening the tables"
         self._at_once = _AT_ONCE if readers == 1 else max(_STATEMENTS // readers, _LEAST)
         self._limiters: dict[str | None, anyio.CapacityLimiter] = {}
@@ -191,7 +189,7 @@ class CorpusServer:
 
         def in_thread() -> Any:
             try:
-                tools = self._tools.result()[reader]
+                tools = self._tools.result()()[reader]
                 if isinstance(tools, TagframeError):
                     return _Failed.of(tools)
                 with stopping.here(), told_to(tell):

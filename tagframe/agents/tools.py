@@ -5,11 +5,12 @@ The docstring of a tool is its description for a model: what it returns, when to
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -71,6 +72,8 @@ from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieved import said_of_joins
 
 Tool = Callable[..., Any]
+P = ParamSpec("P")
+T = TypeVar("T")
 Where = dict[str, Any] | str
 
 ROWS = 100
@@ -112,6 +115,16 @@ class _Known(NamedTuple):
     is_one: bool
 
 
+def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[Tools, P], T]:
+    """The tool over the corpus as it is when the call begins."""
+
+    @functools.wraps(tool)
+    def call(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return tool(self.of(self.corpus.current()), *args, **kwargs)
+
+    return call
+
+
 @dataclass(frozen=True, eq=False)
 class Tools:
     """The tools of a corpus, made by ``corpus.tools()``. Iterating over it gives the tools that may be used.
@@ -142,6 +155,13 @@ class Tools:
         if self.folder is not None and not self.folder.is_dir():
             raise InvalidArgument(f"to= must be an existing folder for new files; there is none at {self.folder}")
 
+    def of(self, corpus: Corpus) -> Tools:
+        """These tools over another corpus, with the same budget and open pages."""
+        made: Tools = self if corpus is self.corpus else self.__dict__.get("_last", self)
+        if made.corpus is not corpus:
+            made = self.__dict__["_last"] = replace(self, corpus=corpus)
+        return made
+
     def __iter__(self) -> Iterator[Tool]:
         return (getattr(self, name) for name in names_of_tools(self.may_ask, self.may_learn))
 
@@ -162,6 +182,7 @@ class Tools:
 
     # --- finding
 
+    @_of_now
     def find_tables(self, question: str, k: int | None = None) -> gives.Found:
         """Find the tables that answer a question together, and how they join.
 
@@ -235,6 +256,7 @@ class Tools:
     def _line(self, name: str, kind: str, values: str) -> str:
         return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
 
+    @_of_now
     def describe_tables(
         self,
         tables: list[str] | None = None,
@@ -321,6 +343,7 @@ class Tools:
 
     # --- joining
 
+    @_of_now
     def plan_joins(
         self,
         tables: list[str],
@@ -360,6 +383,7 @@ class Tools:
             dialect=self._dialect,
         )
 
+    @_of_now
     def merge_tables(
         self,
         tables: list[str],
@@ -458,6 +482,7 @@ class Tools:
 
     # --- reading
 
+    @_of_now
     def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
         """Run one SELECT (also WITH, UNION), read-only, and get its rows.
 
@@ -631,6 +656,7 @@ class Tools:
 
     # --- with a model, and with leave
 
+    @_of_now
     def ask(self, question: str) -> gives.Answered:
         """Let a language model answer a question from the tables: it writes a statement, runs it and answers.
 
@@ -662,6 +688,7 @@ class Tools:
         )
         return {**told, "metrics": [*map(str, answer.metrics)]} if answer.metrics else told
 
+    @_of_now
     def learn(self, question: str, sql: str) -> gives.Learned:
         """Store a statement that answers a question, so that its tables and joins are found for similar questions.
 

@@ -181,4 +181,4 @@ def exec_sql(
     """
     check_on_error(on_error)
     rows_per_call_of(rows_per_call)
-    return ExecSQL(corpus, limits or SQLLimits(), on_error, rows_per_call)
+    return ExecSQL(corpus.current(), limits or SQLLimits(), on_error, rows_per_call)

@@ -22,6 +22,7 @@ from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
+from tagframe.corpus.refreshing import Refreshing
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
@@ -116,6 +117,7 @@ class Corpus(Shown):
         self._under: Corpus | None = None
         self._again: Callable[[], Corpus] | None = None
         self._changes: tuple[str, ...] = ()
+        self._followed: Refreshing | None = None
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
         self._statements: tuple[Told, tuple[Statement, ...]] | None = None
@@ -300,6 +302,7 @@ class Corpus(Shown):
         if self._again is None:
             raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
         now = self._again()
+        now._knowledge = self._knowledge.follow(now._knowledge)  # what is told to one of them holds for both
         now._changes = changes(self._by_id, now._by_id)
         return now
 
@@ -307,6 +310,18 @@ class Corpus(Shown):
     def changes(self) -> tuple[str, ...]:
         """What :meth:`refresh` found different, a sentence for each table: ``"bank.loan: new column rate"``."""
         return self._changes
+
+    def current(self) -> Corpus:
+        """The corpus that questions are asked of, which does not change any more.
+
+        With ``refresh=`` of :func:`tagframe.open_corpus`, it is opened again if it is older than that; otherwise this
+        is the corpus itself.
+        """
+        return self if self._followed is None else self._followed.corpus()
+
+    def is_as(self, other: Corpus) -> bool:
+        """Whether both have the same tables, of the same state of their files."""
+        return self._by_id == other._by_id and self._origins == other._origins
 
     if TYPE_CHECKING:
         annotate = annotate
@@ -323,7 +338,8 @@ class Corpus(Shown):
     def __getstate__(self) -> dict[str, Any]:
         # Another process does not wait for the profiles; and it gets no hidden cells.
         known = self._knowledge.known
-        state = {**self.__dict__, "_whole": None, "_again": None, "_names": None, "_told": None, "_statements": None}
+        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements"])
+        state = {**self.__dict__, **left}
         found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
         return {**state, "_found": found, "_origins": origins, "version": this.__version__}
 
@@ -686,6 +702,15 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
 def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
     """The given corpus, which ``again`` opens anew."""
     corpus._again = again
+    return corpus
+
+
+def following(corpus: Corpus, seconds: float) -> Corpus:
+    """The given corpus, whose :meth:`Corpus.current` is opened again if it is older than this."""
+    assert corpus._again is not None
+    first = opened_by(corpus.subset(corpus.ids), corpus._again)
+    first._whole = corpus._whole
+    corpus._followed = Refreshing(first, seconds)
     return corpus
 
 

@@ -16,12 +16,13 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_named, cache_of
-from tagframe.corpus.corpus import Corpus, laid_over, opened_by, with_whole
+from tagframe.corpus.corpus import Corpus, following, laid_over, opened_by, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.first_look import first_look_at, in_background
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.told.facts import MODELS, FactKey, Knowledge, Told
 from tagframe.corpus.told.files import FactsFile, facts_beside
@@ -56,7 +57,11 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Corpus:
-        return opened_by(function(*args, **kwargs), functools.partial(call, *args, **kwargs))
+        interval = cast("Interval | None", kwargs.get("refresh"))
+        seconds = None if interval is None else seconds_of(interval)
+        again = functools.partial(cast(Any, call), *args, **{**kwargs, "refresh": None})
+        corpus = opened_by(function(*args, **kwargs), again)
+        return corpus if seconds is None else following(corpus, seconds)
 
     return call
 
@@ -77,6 +82,7 @@ def open_corpus(
     follow_links: bool = False,
     apart: bool = False,
     password_from: str | Callable[[], str] | None = None,
+    refresh: Interval | None = None,
 ) -> Corpus:
     """Open tables to search and to join.
 
@@ -120,6 +126,10 @@ def open_corpus(
         password_from: for a server whose URL has no password: the name of an environment variable with the password, or
             a function that returns it. Without it, the password is in ``TAGFRAME_PASSWORD``, or found in PostgreSQL's
             own ways. A pickle of a corpus never has a password. A process that reads the pickle gets it in these ways.
+        refresh: follow a source that changes while the process runs: seconds, or a time such as "5m". A question
+            (``retrieve_tables``, ``ask``, ``exec_sql``) and a tool's call then begin with :meth:`Corpus.current`, which
+            opens the source again if that is so long ago. The returned corpus, and results that exist, stay as they
+            are. If the source cannot be opened, the last corpus serves on, with a warning.
 
     Returns:
         The corpus. A warning names the tables that could not be read, and ``corpus.problems`` lists them.
@@ -151,6 +161,8 @@ def open_corpus(
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
         raise InvalidArgument(f"engine= must be {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
+    if refresh is not None and not isinstance(source, str | os.PathLike):
+        raise InvalidArgument("refresh= is for files and servers: frames and schemas are opened again with open_corpus")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")

@@ -14,6 +14,7 @@ import pandas as pd
 from tagframe.engines.cell_tests import CellTest, cells_of, fitting, kind_of, test_of
 from tagframe.engines.files import (
     PADDED,
+    PARQUET_BUFFER,
     CSVEngine,
     csv_batches,
     csv_options,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 BATCH_ROWS = 20_000
 """Rows of a batch; a prompt for each of them takes some kilobytes while an operator runs."""
 
-_BUFFER = 2**18
-"""Bytes of a column that are read at once."""
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
 Asked = Mapping[str, CellTest | Callable[[pd.Series], Any]]
@@ -227,12 +226,14 @@ class _ParquetRows:
                 chosen = part if test is None else part.subset(test, schema=self._dataset.schema)
                 groups = [group.id for group in chosen.row_groups]
                 # The dataset's own scanner reads ahead of a slow consumer, without a bound.
-                with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+                with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
                     for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
                         found = pa.table(
                             [_typed(batch, field, folders.get(field.name)) for field in schema], schema=schema
                         )
                         yield from_arrow(found if test is None else found.filter(test))
+                        # Otherwise what decoding has taken grows to several times a batch.
+                        pa.default_memory_pool().release_unused()
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
         import pyarrow as pa

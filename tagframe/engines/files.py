@@ -58,6 +58,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
 _HEAD_ROWS = 1_000
+PARQUET_BUFFER = 2**18
+"""Bytes of a column that are read at once where rows are read in pieces; otherwise a row group of it is held."""
 _PARQUET_END = 8
 """Bytes at the end of a Parquet file: the size of its footer, and a mark."""
 _PARQUET_MARKS = (b"PAR1", b"PARE")
@@ -576,7 +578,7 @@ class ParquetEngine(FileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        with self._file() as file:
+        with self._file(buffer_size=PARQUET_BUFFER) as file:
             texts = _in_dictionaries(file.metadata)
             if not texts:
                 for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
@@ -585,7 +587,7 @@ class ParquetEngine(FileEngine):
                 return
             texts &= {field.name for field in file.schema_arrow if _is_text(field.type)}
         size, read = self.path.stat().st_size, 0
-        with self._file(read_dictionary=sorted(texts)) as file:
+        with self._file(read_dictionary=sorted(texts), buffer_size=PARQUET_BUFFER) as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
                 batch = batch.select(shape.columns)
                 for position, name in enumerate(shape.columns):

@@ -18,7 +18,7 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
-from tagframe.engines.cell_tests import fitting
+from tagframe.engines.cell_tests import fitting, kind_of, tests_of
 from tagframe.engines.dtypes import nullable
 from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
@@ -41,6 +41,18 @@ _EXACT = 2.0**53
 """Beyond this, floats cannot represent every integer."""
 
 
+def _refuse_texts(where: Where, names: Mapping[str, Column], frame: pd.DataFrame) -> None:
+    """Refuse an expression that tests whether dates or decimals equal a text, which none does for pandas."""
+    for name, column in names.items():
+        for test in (one for condition in where.tests for one in tests_of(condition) if one.column == column):
+            text = next((value for value in test.values if isinstance(value, str)), None)
+            if text is not None and test.bound is None and kind_of(frame[name]) in ("date", "decimal"):
+                raise InvalidArgument(
+                    f"where={where.query!r} compares column {name!r} with the text {text!r}, and no cell is one: "
+                    f"where={{{name!r}: {text!r}}} reads the value in the column's type"
+                )
+
+
 def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = asked.plan, asked.where
@@ -59,6 +71,7 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     if where.query:
         # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
         frame = result.frame(asked.everything)
+        _refuse_texts(where, asked.everything, frame)
         try:
             chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
         except TypeError as error:

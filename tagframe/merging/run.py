@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -140,19 +140,10 @@ def run_plan(
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     merge = _prepared(plan, corpus, by=by, for_models=for_models, **arguments)
-    asked, plan = merge.asked, merge.asked.plan
-    frame, report = _merged(asked, by)
-    report = replace(report, differing=merge.differing(frame), limit=asked.limit)
-    frame = merge.shown(frame)
-    asked = replace(asked, wanted=merge.wanted)
-    if asked.how != "inner" and asked.on_loss != "allow":
-        advice.say_unmatched(_unmatched(asked, frame, report))
-    elif asked.how == "inner" and asked.on_loss == "allow" and frame.empty and not asked.where and asked.limit is None:
-        # Losing rows is allowed; a wrong guess of the key is something else.
-        counted = zip(plan.steps, report.steps, strict=True)
-        guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
-        advice.say_unmatched([step for step, one in guessed if one.rows_in and one.unmatched_right and not one.matched])
-    return frame, report
+    frame, report = _merged(merge.asked, by)
+    report = replace(report, differing=merge.differing(frame), limit=merge.asked.limit)
+    merge.say_unmatched(merge.tables_in(frame), report)
+    return merge.shown(frame), report
 
 
 @dataclass(frozen=True)
@@ -179,6 +170,24 @@ class _Merge:
         if described:
             results.remember(frame, descriptions=described)
         return frame
+
+    def tables_in(self, frame: pd.DataFrame, known: Set[str] = frozenset()) -> Set[str]:
+        """The tables of which the frame has a cell, and those that are known already."""
+        return known | {
+            table for name, (table, _) in self.wanted.items() if table not in known and frame[name].notna().any()
+        }
+
+    def say_unmatched(self, shown: Set[str], report: MergeReport) -> None:
+        """Warn of steps in which no row has a partner; ``shown`` are the tables of which the rows have a cell."""
+        asked, plan = self.asked, self.asked.plan
+        if asked.how != "inner" and asked.on_loss != "allow":
+            advice.say_unmatched(_unmatched(asked, shown, report))
+        elif (asked.how, asked.on_loss, report.rows, asked.limit) == ("inner", "allow", 0, None) and not asked.where:
+            # Losing rows is allowed; a wrong guess of the key is something else.
+            counted = zip(plan.steps, report.steps, strict=True)
+            guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
+            lone = [step for step, one in guessed if one.rows_in and one.unmatched_right and not one.matched]
+            advice.say_unmatched(lone)
 
     @cached_property
     def _known(self) -> tuple[frozenset[str], dict[str, str]]:
@@ -262,17 +271,20 @@ class MergeBatches(Iterator[pd.DataFrame]):
     def _made(self, rows: int) -> Generator[pd.DataFrame, None, None]:
         with run("merging", "merge") as told:
             differing: tuple[str, ...] | None = None
+            shown: Set[str] = frozenset()
             frames = _streamed(self._merge.asked, rows)
             try:
                 while True:
                     frame = next(frames)
                     differing = self._merge.differing(frame) if differing is None else differing
+                    shown = self._merge.tables_in(frame, shown)
                     yield frame
             except StopIteration as end:
                 report: MergeReport = end.value
             finally:
                 frames.close()
             self._report = replace(report, differing=differing or (), limit=self._merge.asked.limit)
+            self._merge.say_unmatched(shown, self._report)
             told.update(rows=report.rows, engine=report.engine)
 
 
@@ -342,14 +354,13 @@ def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
     return merge_in_memory(asked)
 
 
-def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[JoinStep]:
+def _unmatched(asked: Asked, shown: Set[str], report: MergeReport) -> list[JoinStep]:
     """The steps in which no row has a partner, although both sides have keys.
 
-    The counts of the report are made for this only if the frame does not show it, and not if that would take long for a
+    The counts of the report are made for this only if the rows do not show it, and not if that would take long for a
     few rows.
     """
     if not report.is_counted:
-        shown = {table for name, (table, _) in asked.wanted.items() if frame[name].notna().any()}
         seems_so = asked.how in ("right", "outer") or any(step.table not in shown for step in asked.plan.steps)
         if not seems_so or not (asked.are_small or asked.limit is None):
             return []

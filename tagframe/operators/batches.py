@@ -122,7 +122,7 @@ def over_batches(
     if folder is None:
         return Batches(_each(function, checked, given, lm)) if whole is None else called()
     if folder.complete:
-        return folder.path
+        return folder.resumed()
     with folder:
         if whole is not None:
             folder.add(called())
@@ -149,7 +149,7 @@ async def aover_batches(
     if folder is None:
         return AsyncBatches(_aeach(function, frames, given, lm)) if whole is None else await called()
     if folder.complete:
-        return folder.path
+        return folder.resumed()
     with folder:
         if whole is not None:
             await asyncio.to_thread(folder.add, await called())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import InvalidArgument
+from tagframe.errors import FailedRowsWarning, InvalidArgument, warn
 from tagframe.operators.run_summary import SUMMARY, together, write_summary
 
 if TYPE_CHECKING:
@@ -79,6 +79,19 @@ class ParquetFolder:
     def complete(self) -> bool:
         """Whether the results are there already, and nothing is to be done."""
         return self._if_exists == "resume" and self.path.exists()
+
+    def resumed(self) -> Path:
+        """The folder that is complete; a warning says how many of its rows have no answer."""
+        summary: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            summary = json.loads((self.path / SUMMARY).read_bytes())
+        if failed := summary.get("failed"):
+            warn(
+                f"{self.path} is complete, and {failed:,} of its {summary.get('rows', failed):,} rows have no answer: "
+                "if_exists='replace' asks for these again, and the store has the others",
+                FailedRowsWarning,
+            )
+        return self.path
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -297,14 +297,21 @@ class RetrievedTables(Public):
         return frame
 
     def merge_batches(
-        self, plan: JoinPlan | None = None, *, on: On | None = None, rows: int = BATCH_ROWS,
+        self,
+        plan: JoinPlan | None = None,
+        *,
+        rows: int = BATCH_ROWS,
+        on: On | None = None,
+        stack: bool | None = None,
+        roles: Literal["all"] | None = None,
+        min_chance: float = MIN_CHANCE,
         **arguments: Unpack[MergeArguments],
-    ) -> MergeBatches:  # fmt: skip
+    ) -> MergeBatches:
         """As :meth:`merge`, in frames of this many rows; see :func:`tagframe.merging.merge_batches`.
 
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
-        plan = self._plan_of(plan, on, None, None, arguments.get("aggregate"), MIN_CHANCE)
+        plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance)
         return merge_batches(plan, self.corpus, rows, **arguments)
 
     def _plan_of(

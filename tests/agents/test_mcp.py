@@ -439,3 +439,23 @@ def test_no_byte_for_a_reader_has_what_is_hidden(tmp_path: Path, says: bool):
     counted = next(number for number, (_, one) in enumerate(ROADS, 1) if "max(rowid)" in str(one))
     assert fenced(answers[counted]["result"]["content"][0]["text"])["rows"] == [[400, 2.5, 99, 400]]
     assert ("You see only some of its rows" in text) is says
+
+
+def test_a_server_that_refreshes_shows_a_new_table_to_each_reader_by_the_same_rules(tmp_path: Path):
+    pd.DataFrame({"id": [1, 2], "pay": [3, 4]}).to_csv(tmp_path / "staff.csv", index=False)
+    tf.open_corpus(tmp_path).for_reader("clerk", hide=["staff.pay"])
+
+    async def work(*options: str) -> None:
+        async with serving(str(tmp_path), "--refresh", "1e-9", *options) as client:
+            (seen,) = (await given(client, "run_sql", {"sql": "SELECT count(*) AS n FROM staff"}))["rows"]
+            assert seen == [2]
+            pd.DataFrame({"id": [7], "city": ["Brno"]}).to_csv(tmp_path / "office.csv", index=False)
+            assert (await given(client, "run_sql", {"sql": "SELECT city FROM office"}))["rows"] == [["Brno"]]
+            if options:
+                assert "pay" in await refused(client, "run_sql", {"sql": "SELECT pay FROM staff"})
+            listed = await client.list_resources()
+            assert any("office" in str(one.uri) for one in listed.resources)
+        (tmp_path / "office.csv").unlink()
+
+    run(work())
+    run(work("--reader", "clerk"))

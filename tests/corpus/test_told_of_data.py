@@ -106,6 +106,20 @@ def test_where_it_cannot_be_read_nothing_is_opened(shop, cache_folder):
     assert is_hidden(tf.open_corpus(shop), "customers", "ssn"), "the catalogue has it too, as the message says"
 
 
+@pytest.mark.parametrize("version", [b"1", b"3"])
+def test_facts_that_another_version_wrote_are_no_damage(shop, cache_folder, version):
+    tf.open_corpus(shop).hide("customers.ssn")
+    main, copy = facts_of()[:2]
+    whole = main.read_bytes()
+    for path in (main, copy):
+        path.write_bytes(whole.replace(b"tagframe facts 2 ", b"tagframe facts %s " % version, 1))
+    with pytest.raises(UnreadableFacts, match=r"another version of tagframe wrote .*save_facts") as said:
+        tf.open_corpus(shop)
+    assert "damaged" not in str(said.value)
+    copy.write_bytes(whole)
+    assert is_hidden(tf.open_corpus(shop), "customers", "ssn"), "one of this version serves"
+
+
 def test_a_damaged_catalogue_of_an_earlier_version_is_refused(shop, cache_folder):
     tf.open_corpus(shop)
     for path in facts_of():

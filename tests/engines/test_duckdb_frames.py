@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tagframe as tf
@@ -102,6 +103,18 @@ def test_cells_that_are_no_column_there_are_texts_as_in_sqlite():
         asked_of(pd.DataFrame({"n": [2**70, 1]}))("SELECT n FROM t")
     with pytest.raises(SQLFailed, match="which ignores case"):
         asked_of(pd.DataFrame({"a": [1], "A": [2]}))
+
+
+def test_decimals_wider_than_those_of_duckdb_are_read_as_its_own_or_refused_with_a_way_out():
+    short, long = Decimal("1.50"), Decimal("1" * 45 + ".5")
+    wide = pd.DataFrame({"v": pd.array([short, None], dtype=pd.ArrowDtype(pa.decimal256(50, 2)))})
+    assert asked_of(wide)("SELECT v FROM t WHERE v = 1.5")["v"].tolist() == [short]
+    small = Decimal("1e-50")
+    for frame in (pd.DataFrame({"v": [long, short]}), pd.DataFrame({"v": [small]})):
+        with pytest.raises(SQLFailed, match=r"'v' holds decimals of more than 38 digits.*\{'v': str\}"):
+            asked_of(frame)("SELECT v FROM t")
+    as_text = pd.DataFrame({"v": [long, short]}).astype({"v": str})
+    assert asked_of(as_text)("SELECT v FROM t")["v"].tolist() == [str(long), str(short)]
 
 
 def test_moments_with_a_zone_nan_beside_nulls_and_frames_without_columns():

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +12,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import InvalidArgument
+from tagframe.merging import MergeArguments
+from tagframe.retrieval import RetrievedTables
 
 ORDERS = pd.DataFrame({"order_id": range(5_000), "buyer": np.arange(5_000) % 40, "total": np.arange(5_000) * 0.5})
 BUYERS = pd.DataFrame({"buyer_id": range(30), "city": [f"city {n}" for n in range(30)]})
@@ -65,6 +70,25 @@ def test_a_merge_that_is_closed_early_reads_no_further_and_the_next_one_is_whole
     batches.close()
     assert list(batches) == []
     assert sum(map(len, found.merge_batches(on=on, rows=1_000))) == 3_750
+
+
+@pytest.mark.filterwarnings("ignore:.*appear once")
+def test_batches_warn_as_the_whole_merge_does_where_no_row_has_a_partner(found: tf.RetrievedTables):
+    on = "orders.order_id = buyers.city"
+    asked: dict[str, Any] = {"on": on, "how": "left", "on_fanout": "allow"}
+    for merge in (found.merge, lambda **given: list(found.merge_batches(rows=2_000, **given))):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            merge(**asked)
+        assert any("no row" in str(one.message) for one in said), [str(one.message) for one in said]
+
+
+def test_batches_take_the_arguments_of_a_whole_merge():
+    whole, parts = (
+        [name for name in inspect.signature(function).parameters if name != "arguments"]
+        for function in (RetrievedTables.merge, RetrievedTables.merge_batches)
+    )
+    assert {*whole} | {"rows"} == {*parts, *MergeArguments.__annotations__}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -212,6 +212,20 @@ def test_a_value_without_a_meaning_in_its_column_is_refused_everywhere(corpora, 
             run_plan(planned(corpora[source]), corpora[source], where="zoned >= '2024-06-01'", by=by)
 
 
+@pytest.mark.parametrize("by", [None, "memory"])
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+def test_an_expression_that_no_date_or_decimal_can_fit_is_refused(engine, by):
+    days = pd.DataFrame({"id": [1, 2], "day": [dt.date(2024, 6, 1), None], "paid": [Decimal("1.50"), None]})
+    corpus = tf.open_corpus({"one": days, "two": pd.DataFrame({"id": [1, 2]})}, engine=engine)
+    on = keys_on("one.id = two.id", list(map(NamedTable.of, corpus)))
+    plan = plan_tables(corpus, corpus.ids, given=on)
+    for where in ("day == '2024-06-01'", "id == 1 and paid in ['1.50', '2']"):
+        with pytest.raises(InvalidArgument, match=r"no cell is one: where=\{'(day|paid)':"):
+            run_plan(plan, corpus, where=where, by=by)
+    for reads in ({"day": "2024-06-01"}, {"paid": "1.50"}, "paid == 1.5", "id == 1"):
+        assert len(run_plan(plan, corpus, where=reads, by=by)[0]) == 1
+
+
 @pytest.mark.pandas2
 @pytest.mark.parametrize("where", ["n between 1 and 5", "nn > 3", "n = 3", "n.max() > 3", "@x > 3", "n", "   ", "1"])
 def test_an_expression_that_pandas_cannot_evaluate_is_refused(corpora, where):

@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
-from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, RowsFailed
+from tagframe.errors import ColumnNotFound, FailedRowsWarning, InvalidArgument, NotConfigured, RowsFailed
 from tagframe.operators import (
     asem_filter,
     asem_search,
@@ -305,6 +305,17 @@ def test_a_blocking_operator_does_not_take_async_batches():
         sem_filter(later(), "{n} is even", lm=Scripted(even))
     with pytest.raises(InvalidArgument, match="to="):
         awaited(lambda: asem_filter(frames(2)[0], "{n} is even", to="somewhere"))
+
+
+def test_a_complete_folder_with_failed_rows_is_not_resumed_silently(tmp_path: Path):
+    def run(answer: Any) -> None:
+        sem_filter(iter(frames(2, 2)), "{n} is even", lm=Scripted(answer), on_error="keep", to=tmp_path / "out",
+                   if_exists="resume")  # fmt: skip
+
+    with pytest.warns(FailedRowsWarning, match="1 of 2 answers did not follow"):
+        run(lambda message: "what?" if shown_rows(message)[-1]["n"] == 3 else even(message))
+    with pytest.warns(FailedRowsWarning, match=r"out is complete, and 1 of its 4 rows have no answer: if_exists='rep"):
+        run(even)
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

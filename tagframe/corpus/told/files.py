@@ -27,7 +27,8 @@ from tagframe.engines.base import check_regular
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, UnreadableTable, warn
 from tagframe.kept import replaced
 
-_MAGIC = b"tagframe facts 2 "
+_OURS = b"tagframe facts"
+_MAGIC = _OURS + b" 2 "
 _SUFFIX = ".facts"
 _BUSY_SECONDS = 30.0
 
@@ -153,8 +154,15 @@ class FactsFile:
         there = [data for data in map(_bytes_of, (self.path, self.copy)) if data is not None]
         whole = [found for found in map(unsealed, there) if found is not None]
         if there and not whole:
+            what = "the facts that you gave about this data, such as hidden columns, cannot be read"
+            if any(data.startswith(_OURS) and not data.startswith(_MAGIC) for data in there):
+                raise UnreadableFacts(
+                    f"{what}: another version of tagframe wrote {self.path}. The data is not opened, so that nothing "
+                    f"hidden is shown. There, corpus.save_facts writes them to a {NAME} beside the data, which "
+                    f"this version reads; then remove {self.path} and its copy {self.copy.name}"
+                )
             raise UnreadableFacts(
-                f"the facts that you gave about this data, such as hidden columns, cannot be read: {self.path} and "
+                f"{what}: {self.path} and "
                 f"its copy {self.copy.name} are damaged. The data is not opened, so that nothing hidden is shown. "
                 "Restore one of them from a backup; or remove both: then the catalogue's copy of the facts is used, "
                 "and facts that it lacks must be given again"

@@ -312,6 +312,13 @@ class KnowledgeStore:
         """The facts, and the identities of their tables."""
         return Kept("", self.told, self._identities(self.told, None))
 
+    def follow(self, other: KnowledgeStore) -> KnowledgeStore:
+        """This store, for the tables of another one of the same source, which was opened later."""
+        with self._lock:
+            self._told, self._here = self.told.merged(other.told), other._here
+            self.look_in(other.sources)
+        return self
+
     def union(self, other: KnowledgeStore, of_other: Iterable[str]) -> KnowledgeStore:
         """A store of present and future facts about the tables of both.
 

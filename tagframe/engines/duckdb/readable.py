@@ -84,14 +84,26 @@ def array_of(name: str, values: pd.Series) -> pa.Array:
         raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
         found = pa.array(storable(values), from_pandas=True)
-    return _comparable(found)
+    return _comparable(name, found)
 
 
-def _comparable(found: pa.Array) -> pa.Array:
+def _comparable(name: str, found: pa.Array) -> pa.Array:
     """Nanoseconds with a zone as microseconds, where that loses nothing: DuckDB cannot compare nanoseconds with other
-    moments."""
+    moments. Decimals as those of 38 digits, the longest that it has.
+
+    Raises:
+        SQLFailed: a decimal is longer.
+    """
     import pyarrow as pa
 
+    if pa.types.is_decimal256(found.type):
+        try:
+            return found.cast(pa.decimal128(38, min(found.type.scale, 38)))
+        except pa.ArrowException as error:
+            raise SQLFailed(
+                f"column {name!r} holds decimals of more than 38 digits, the most that DuckDB has: open the frame with "
+                f"it as text, frame.astype({{{name!r}: str}}), or without it, or without engine='duckdb'"
+            ) from error
     if pa.types.is_timestamp(found.type) and found.type.tz is not None and found.type.unit == "ns":
         try:
             return found.cast(pa.timestamp("us", found.type.tz))
