@@ -91,13 +91,8 @@ class WholePrompt(Scripted):
 
 
 @pytest.fixture(scope="module")
-def url(postgres) -> str:
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS functions WITH (FORCE)")
-        owner.execute("CREATE DATABASE functions")
-    with psycopg.connect(postgres.url("functions"), autocommit=True) as owner:
-        owner.execute(SCRIPT)
-    return postgres.url("functions")
+def url(lasting) -> str:
+    return lasting("functions", SCRIPT)
 
 
 @pytest.fixture(scope="module")
