@@ -193,27 +193,38 @@ def statements_left(postgres: PostgresServer) -> Callable[[], list[str]]:
     return left
 
 
+@pytest.fixture(scope="session")
+def lasting(postgres: PostgresServer) -> Callable[..., str]:
+    """Make a database that several tests read, or make it anew, and give its URL: ``lasting("shop", "CREATE …")``."""
+    import psycopg
+
+    def make(name: str, script: str = "") -> str:
+        with psycopg.connect(postgres.url(), autocommit=True) as owner:
+            owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            owner.execute(f"CREATE DATABASE {name}")
+        with psycopg.connect(postgres.url(name), autocommit=True) as owner:
+            owner.execute(script)
+        return postgres.url(name)
+
+    return make
+
+
 @pytest.fixture
-def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
-    """Make a database from a script, and give its URL: ``database("CREATE TABLE …")``."""
+def database(postgres: PostgresServer, lasting: Callable[..., str]) -> Iterator[Callable[..., str]]:
+    """Make a database from a script for one test, and give its URL: ``database("CREATE TABLE …")``."""
     import psycopg
 
     made: list[str] = []
 
     def make(script: str = "") -> str:
-        name = f"d{secrets.token_hex(6)}"
-        with psycopg.connect(postgres.url(), autocommit=True) as owner:
-            owner.execute(f"CREATE DATABASE {name}")
-        made.append(name)
-        with psycopg.connect(postgres.url(name), autocommit=True) as owner:
-            owner.execute(script)
-        return postgres.url(name)
+        made.append(f"d{secrets.token_hex(6)}")
+        return lasting(made[-1], script)
 
     yield make
     close_connections()
     with psycopg.connect(postgres.url(), autocommit=True) as owner:
         for name in made:
-            owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @pytest.fixture

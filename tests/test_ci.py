@@ -51,7 +51,8 @@ def checkout(folder: Path) -> Path:
 
 
 def ci(folder: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""}  # a process in it starts more
+    # Bytecode is kept, since what it runs starts processes of its own.
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(
         ["bash", ".ci/run", *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -81,9 +82,7 @@ def test_nothing_is_left_over_from_an_earlier_run(place):
 def test_a_second_run_in_another_folder_gives_the_same(place):
     outcomes = []
     for name in ("first", "second place, ü"):
-        said = ci(
-            checkout(place / name), sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", SAMPLE
-        )
+        said = ci(checkout(place / name), sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", SAMPLE)
         outcomes.append(sorted(line for line in said.splitlines() if line.startswith(("PASSED", "SKIPPED"))))
     assert len(outcomes[0]) > 20
     assert outcomes[0] == outcomes[1]

@@ -152,13 +152,8 @@ HOSTILE = [*WRITES, *READS, *HUNGRY, *MALFORMED]
 
 
 @pytest.fixture(scope="module")
-def cinema(postgres) -> tf.Corpus:
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS cinema WITH (FORCE)")
-        owner.execute("CREATE DATABASE cinema")
-    with psycopg.connect(postgres.url("cinema"), autocommit=True) as owner:
-        owner.execute(SCRIPT)
-    corpus = tf.open_corpus(postgres.url("cinema"), progress=False)
+def cinema(lasting) -> tf.Corpus:
+    corpus = tf.open_corpus(lasting("cinema", SCRIPT), progress=False)
     corpus.hide("film.hidden_note")
     return corpus
 

@@ -21,17 +21,14 @@ LIMITS = SQLLimits(rows=100, seconds=0.2, memory=256)
 
 
 @pytest.fixture(scope="module")
-def library(postgres):
+def library(postgres, lasting):
     """The corpus as its owner opens it, a superuser, and as a reader does."""
     with psycopg.connect(postgres.url(), autocommit=True) as owner:
         owner.execute("DROP DATABASE IF EXISTS hungry WITH (FORCE)")
-        owner.execute("CREATE DATABASE hungry")
         owner.execute(f"DROP ROLE IF EXISTS {READER}")
         owner.execute(f"CREATE ROLE {READER} LOGIN PASSWORD 'read'")
-    with psycopg.connect(postgres.url("hungry"), autocommit=True) as owner:
-        owner.execute(SCRIPT)
-        owner.execute(f'GRANT SELECT ON film, "Order", note, letter TO {READER}')
-    opened = {"owner": tf.open_corpus(postgres.url("hungry"), progress=False)}
+    script = f'{SCRIPT}; GRANT SELECT ON film, "Order", note, letter TO {READER}'
+    opened = {"owner": tf.open_corpus(lasting("hungry", script), progress=False)}
     with pytest.warns(UnreadableTableWarning, match="2 tables of schema 'public'"):
         opened["reader"] = tf.open_corpus(postgres.url("hungry", READER, "read"), progress=False)
     for corpus in opened.values():

@@ -21,6 +21,7 @@ from scripted import Scripted, each_row, shown_rows
 
 import tagframe as tf
 from tagframe.lm import Completion, Prompt
+from tests.answer.drawn_conditions import Both, conditions, fill_in, same
 from tests.draws import DRAWS
 
 pytestmark = pytest.mark.slow
@@ -142,8 +143,6 @@ def reference():
         yield connection
 
 
-# A piece of SQL, as staged and as the reference runs it.
-Both = tuple[str, str]
 PLAIN_F = ["f.year > 1991", "f.name = 'ann'", "f.kind IS NULL", "f.id % 3 = 0", "f.name IS NOT NULL", "f.kind = 1"]
 PLAIN_R = ["r.stars > 0.5", "r.body IS NULL", "r.id % 2 = 0"]
 COLUMNS_F = ["f.name", "f.kind", "f.year", 'f."odd name"']
@@ -161,41 +160,9 @@ def shown_name(column: str) -> str:
     return column.split(".")[-1].strip('"')
 
 
-def same(text: str) -> Both:
-    return text, text
-
-
-def fill_in(pattern: str, *parts: Both) -> Both:
-    return pattern.format(*(part[0] for part in parts)), pattern.format(*(part[1] for part in parts))
-
-
-@st.composite
-def conditions(draw, columns: list[str], plain: list[str], depth: int = 2) -> Both:
-    def called(function: str) -> Both:
-        return call(function, draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)))
-
-    kind = draw(st.integers(0, 8 if depth else 4))
-    if kind == 0:
-        return same(draw(st.sampled_from(plain)))
-    if kind in (1, 2):
-        return called("filter")
-    if kind == 3:
-        return fill_in("{0} >= 0.5", called("score"))
-    if kind == 4:
-        return fill_in("{0} IN ('a', 'b')", called("map"))
-    inner = conditions(columns, plain, depth - 1)
-    if kind == 5:
-        return fill_in("NOT ({0})", draw(inner))
-    if kind == 6:
-        return fill_in("({0} OR {1})", draw(inner), draw(inner))
-    if kind == 7:
-        return fill_in("({0} AND {1})", draw(inner), draw(inner))
-    return fill_in("(CASE WHEN {0} THEN {1} ELSE ({1}) IS NULL END)", draw(inner), draw(inner))
-
-
 @st.composite
 def statements(draw) -> Both:
-    both, cond_f = COLUMNS_F + COLUMNS_R, conditions(COLUMNS_F, PLAIN_F)
+    both, cond_f = COLUMNS_F + COLUMNS_R, conditions(call, COLUMNS_F, PLAIN_F)
     where = fill_in("{0} AND {1}", draw(cond_f), draw(cond_f)) if draw(st.booleans()) else draw(cond_f)
     limit = same(draw(st.sampled_from(["", "", " LIMIT 3", " LIMIT 2 OFFSET 1", " LIMIT 20"])))
     one = call("map", [draw(st.sampled_from(COLUMNS_F))])
@@ -207,8 +174,8 @@ def statements(draw) -> Both:
         return fill_in("SELECT f.id, {2} AS s FROM film AS f WHERE {0} ORDER BY s DESC, f.id{1}", where, limit, rank)
     if shape == 2:
         join = same(draw(st.sampled_from(["JOIN", "LEFT JOIN"])))
-        on = draw(conditions(both, PLAIN_F + PLAIN_R, 1))
-        last = draw(conditions(both, PLAIN_R, 1))
+        on = draw(conditions(call, both, PLAIN_F + PLAIN_R, 1))
+        last = draw(conditions(call, both, PLAIN_R, 1))
         pattern = (
             "SELECT f.id, r.id FROM film f {0} review r ON f.id = r.film_id AND {1} WHERE {2} AND {3} ORDER BY 1, 2{4}"
         )
@@ -226,7 +193,7 @@ def statements(draw) -> Both:
         )
         return fill_in(pattern, same(key), call("map", [key]), where, call("filter", [key]), limit)
     if shape == 5:
-        inner = draw(conditions(COLUMNS_R, PLAIN_R))
+        inner = draw(conditions(call, COLUMNS_R, PLAIN_R))
         return fill_in(
             "SELECT f.id FROM film f WHERE {0} AND f.id IN (SELECT r.film_id FROM review r WHERE {1}) ORDER BY f.id{2}",
             where,
@@ -234,7 +201,7 @@ def statements(draw) -> Both:
             limit,
         )
     if shape == 6:
-        inner = draw(conditions(COLUMNS_R, PLAIN_R))
+        inner = draw(conditions(call, COLUMNS_R, PLAIN_R))
         return fill_in(
             "WITH good AS (SELECT r.film_id, {2} AS w FROM review r WHERE {1}), all_of AS (SELECT * FROM good) "
             "SELECT f.id, g.w FROM film f JOIN all_of g ON g.film_id = f.id WHERE {0} ORDER BY 1, 2{3}",

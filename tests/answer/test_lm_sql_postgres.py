@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - a statement a line
+# ruff: noqa: E501 - long statements
 """LM functions in statements that PostgreSQL runs: what the server gives where it evaluates them row by row.
 
 The reference is the same server, with the functions as functions of its own, called for each row. They are given cells
@@ -23,6 +23,7 @@ import tagframe as tf
 from tagframe.answer.lm_sql import staging
 from tagframe.errors import LMError, RowsFailed, ServerGone, SQLFailed, UnsafeSQL
 from tagframe.lm import Completion, Prompt
+from tests.answer.drawn_conditions import Both, conditions, fill_in, same
 from tests.draws import DRAWS
 
 SCRIPT = r"""
@@ -91,13 +92,8 @@ class WholePrompt(Scripted):
 
 
 @pytest.fixture(scope="module")
-def url(postgres) -> str:
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS functions WITH (FORCE)")
-        owner.execute("CREATE DATABASE functions")
-    with psycopg.connect(postgres.url("functions"), autocommit=True) as owner:
-        owner.execute(SCRIPT)
-    return postgres.url("functions")
+def url(lasting) -> str:
+    return lasting("functions", SCRIPT)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +114,6 @@ def lm():
         yield scripted
 
 
-Both = tuple[str, str]
-"""A piece of SQL, as staged and as the reference runs it."""
 PLAIN_F = ["f.year > 1991", "f.name = 'ann'", "f.kind IS NULL", "f.id % 3 = 0", "f.seen", "f.price >= 2.5"]
 PLAIN_R = ["r.stars > 0.5", "r.body IS NULL", "r.id % 2 = 0"]
 COLUMNS_F = ["f.name", "f.kind", "f.year", 'f."Odd name"', "f.price", "f.seen", "f.made", "f.doc"]
@@ -141,41 +135,11 @@ def named(column: str) -> str:
     return f"CASE WHEN btrim({cell}::text) <> '' THEN {shown} END"  # what is blank is not shown
 
 
-def same(words: str) -> Both:
-    return words, words
-
-
-def fill_in(pattern: str, *parts: Both) -> Both:
-    return pattern.format(*(part[0] for part in parts)), pattern.format(*(part[1] for part in parts))
-
-
-@st.composite
-def conditions(draw, columns: list[str], plain: list[str], depth: int = 2) -> Both:
-    def called(function: str) -> Both:
-        return call(function, draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)))
-
-    kind = draw(st.integers(0, 8 if depth else 4))
-    if kind == 0:
-        return same(draw(st.sampled_from(plain)))
-    if kind in (1, 2):
-        return called("filter")
-    if kind == 3:
-        return fill_in("{0} >= 0.5", called("score"))
-    if kind == 4:
-        return fill_in("{0} IN ('a', 'b')", called("map"))
-    inner = conditions(columns, plain, depth - 1)
-    if kind == 5:
-        return fill_in("NOT ({0})", draw(inner))
-    if kind in (6, 7):
-        return fill_in("({0} OR {1})" if kind == 6 else "({0} AND {1})", draw(inner), draw(inner))
-    return fill_in("(CASE WHEN {0} THEN {1} ELSE ({1}) IS NULL END)", draw(inner), draw(inner))
-
-
 @st.composite
 def statements(draw) -> Both:
-    where = draw(conditions(COLUMNS_F, PLAIN_F))
+    where = draw(conditions(call, COLUMNS_F, PLAIN_F))
     if draw(st.booleans()):
-        where = fill_in("{0} AND {1}", where, draw(conditions(COLUMNS_F, PLAIN_F)))
+        where = fill_in("{0} AND {1}", where, draw(conditions(call, COLUMNS_F, PLAIN_F)))
     limit = same(draw(st.sampled_from(["", "", " LIMIT 3", " LIMIT 2 OFFSET 1", " LIMIT 20"])))
     one = call("map", [draw(st.sampled_from(COLUMNS_F))])
     shape = draw(st.integers(0, 8))
@@ -186,7 +150,7 @@ def statements(draw) -> Both:
         return fill_in("SELECT f.id, {2} AS s FROM film AS f WHERE {0} ORDER BY s DESC, f.id{1}", where, limit, rank)
     if shape == 2:
         join = same(draw(st.sampled_from(["JOIN", "LEFT JOIN"])))
-        on = draw(conditions([*COLUMNS_F, *COLUMNS_R], PLAIN_F + PLAIN_R, 1))
+        on = draw(conditions(call, [*COLUMNS_F, *COLUMNS_R], PLAIN_F + PLAIN_R, 1))
         pattern = "SELECT f.id, r.id FROM film f {0} review r ON f.id = r.film_id AND {1} WHERE {2} ORDER BY 1, 2{3}"
         return fill_in(pattern, join, on, where, limit)
     if shape == 3:
@@ -203,13 +167,13 @@ def statements(draw) -> Both:
         pattern = (
             "SELECT f.id FROM film f WHERE {0} AND f.id IN (SELECT r.film_id FROM review r WHERE {1}) ORDER BY f.id{2}"
         )
-        return fill_in(pattern, where, draw(conditions(COLUMNS_R, PLAIN_R)), limit)
+        return fill_in(pattern, where, draw(conditions(call, COLUMNS_R, PLAIN_R)), limit)
     if shape == 6:
         pattern = (
             "WITH good AS (SELECT r.film_id, {2} AS w FROM review r WHERE {1}), all_of AS (SELECT * FROM good) "
             "SELECT f.id, g.w FROM film f JOIN all_of g ON g.film_id = f.id WHERE {0} ORDER BY 1, 2{3}"
         )
-        return fill_in(pattern, where, draw(conditions(COLUMNS_R, PLAIN_R)), call("map", ["r.body"]), limit)
+        return fill_in(pattern, where, draw(conditions(call, COLUMNS_R, PLAIN_R)), call("map", ["r.body"]), limit)
     if shape == 7:
         key = draw(st.sampled_from([same("f.year"), same("f.name"), one]))
         whole = call("agg", [draw(st.sampled_from(COLUMNS_F))])

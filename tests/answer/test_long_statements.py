@@ -20,6 +20,8 @@ pytestmark = pytest.mark.slow
 
 MANY = 5_000
 LIMITS = SQLLimits(rows=10_000, seconds=5.0)
+FILMS = """CREATE TABLE film (id INTEGER PRIMARY KEY, title TEXT);
+INSERT INTO film VALUES (1, 'a'), (2, 'b'), (3, 'c')"""
 _HANGS = 120
 """Seconds after which the process is ended: a statement hangs."""
 
@@ -58,22 +60,12 @@ LARGE = {
 def corpus(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("long")
     if request.param == "postgres":
-        import psycopg
-
-        server = request.getfixturevalue("postgres")
-        with psycopg.connect(server.url(), autocommit=True) as owner:
-            owner.execute("DROP DATABASE IF EXISTS long_statements WITH (FORCE)")
-            owner.execute("CREATE DATABASE long_statements")
-        with psycopg.connect(server.url("long_statements"), autocommit=True) as owner:
-            owner.execute("CREATE TABLE film (id int PRIMARY KEY, title text)")
-            owner.execute("INSERT INTO film VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-        return tf.open_corpus(server.url("long_statements"), progress=False)
+        return tf.open_corpus(request.getfixturevalue("lasting")("long_statements", FILMS), progress=False)
     if request.param == "duckdb":
         pd.DataFrame({"id": [1, 2, 3], "title": ["a", "b", "c"]}).to_parquet(folder / "film.parquet")
         return tf.open_corpus(folder, engine="duckdb", progress=False)
     with closing(sqlite3.connect(folder / "cinema.sqlite")) as db, db:
-        db.execute("CREATE TABLE film (id INTEGER PRIMARY KEY, title TEXT)")
-        db.execute("INSERT INTO film VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        db.executescript(FILMS)
     if request.param == "sqlalchemy":
         return tf.open_corpus(f"sqlite+pysqlite:///{folder / 'cinema.sqlite'}", progress=False)
     return tf.open_corpus(folder / "cinema.sqlite", progress=False)

@@ -593,7 +593,7 @@ def test_odd_names_and_values(tmp_path: Path):
     assert (merged["tagframe row 0"].tolist(), report.engine) == ([5, 4], "duckdb")
 
 
-# --- statements (hostile ones: tests/answer/test_hostile_duckdb.py) ----------------------------------------------------
+# --- statements (hostile ones: tests/answer/test_hostile_duckdb.py) ---------------------------------------------------
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import psycopg
 import pytest
 
 import tagframe as tf
@@ -30,13 +29,8 @@ ANALYZE;
 
 
 @pytest.fixture(scope="module")
-def corpus(postgres) -> tf.Corpus:
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS checking WITH (FORCE)")
-        owner.execute("CREATE DATABASE checking")
-    with psycopg.connect(postgres.url("checking"), autocommit=True) as owner:
-        owner.execute(SCRIPT)
-    return tf.open_corpus(postgres.url("checking"), progress=False)
+def corpus(lasting) -> tf.Corpus:
+    return tf.open_corpus(lasting("checking", SCRIPT), progress=False)
 
 
 def test_within_a_server_some_values_are_looked_up_by_one_statement(corpus, monkeypatch):

@@ -63,14 +63,11 @@ TYPES = {
 
 
 @pytest.fixture(scope="module")
-def sources(tables, postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
+def sources(tables, lasting, tmp_path_factory) -> dict[str, tf.Corpus]:
     """The same tables in each engine."""
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS crossing WITH (FORCE)")
-        owner.execute("CREATE DATABASE crossing")
     folder = tmp_path_factory.mktemp("crossing")
     return {
-        "postgres": opened_in.postgres(postgres.url("crossing"), tables, analysed=True, types=TYPES),
+        "postgres": opened_in.postgres(lasting("crossing"), tables, analysed=True, types=TYPES),
         "lake": opened_in.lake(tables, folder / "lake", parts=3),
         "sqlite": opened_in.sqlite(tables, folder / "shop"),
         "frames": tf.open_corpus({f"frames.{name}": frame for name, frame in tables.items()}),

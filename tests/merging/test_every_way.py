@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ways import SOURCES, WAYS, Case, Edge, Opened, check, corpus_in, made_database, opened, plain
+from ways import SOURCES, WAYS, Case, Edge, Opened, check, corpus_in, opened, plain
 
 from tagframe.errors import FanOut, RowsLost, WayNotPossible
 from tagframe.merging import run_plan
@@ -110,9 +110,9 @@ COLUMNS = [
 
 
 @pytest.fixture(scope="module")
-def there(postgres, tmp_path_factory) -> Opened:
+def there(lasting, tmp_path_factory) -> Opened:
     folder: Path = tmp_path_factory.mktemp("ways")
-    return opened(TABLES, folder, made_database(postgres.url, "ways"), "ways", **TYPES)
+    return opened(TABLES, folder, lasting("ways"), "ways", **TYPES)
 
 
 def homes_of(case: Case, number: int) -> dict[str, str]:

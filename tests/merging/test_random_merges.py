@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from ways import Case, Row, check, made_database, opened
+from ways import Case, Row, check, opened
 
 from tests.draws import DRAWS
 
@@ -69,8 +69,8 @@ class Drawn:
 
 
 @pytest.fixture(scope="module")
-def where(postgres, tmp_path_factory) -> tuple[Path, str]:
-    return tmp_path_factory.mktemp("drawn"), made_database(postgres.url, "drawn")
+def where(lasting, tmp_path_factory) -> tuple[Path, str]:
+    return tmp_path_factory.mktemp("drawn"), lasting("drawn")
 
 
 def ran(seed: int, where: tuple[Path, str]) -> Counter[str]:

@@ -36,13 +36,8 @@ QUIET = {"on_loss": "allow"}
 
 
 @pytest.fixture(scope="module")
-def corpus(postgres) -> tf.Corpus:
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS merging WITH (FORCE)")
-        owner.execute("CREATE DATABASE merging")
-    with psycopg.connect(postgres.url("merging"), autocommit=True) as owner:
-        owner.execute(SCRIPT)
-    return tf.open_corpus(postgres.url("merging"), progress=False)
+def corpus(lasting) -> tf.Corpus:
+    return tf.open_corpus(lasting("merging", SCRIPT), progress=False)
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def typed_rows() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def corpora(postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
+def corpora(lasting, tmp_path_factory) -> dict[str, tf.Corpus]:
     frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in ROWS.items()})
     typed = typed_rows()
     folder = tmp_path_factory.mktemp("where")
@@ -150,10 +150,8 @@ def corpora(postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
             connection.execute(f"INSERT INTO rows VALUES ({', '.join('?' * len(cells))})", cells)
         LABELS.to_sql("labels", connection, index=False)
         connection.commit()
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute("DROP DATABASE IF EXISTS meaning WITH (FORCE)")
-        owner.execute("CREATE DATABASE meaning")
-    with psycopg.connect(postgres.url("meaning"), autocommit=True) as owner:
+    url = lasting("meaning")
+    with psycopg.connect(url, autocommit=True) as owner:
         owner.execute(f"CREATE TABLE rows ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
         owner.execute("CREATE TABLE labels (k int PRIMARY KEY, label text)")
         for cells in zip(*ROWS.values(), strict=True):
@@ -164,7 +162,7 @@ def corpora(postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
         "frames": tf.open_corpus({"frames.rows": typed, "frames.labels": LABELS}),
         "duckdb": tf.open_corpus(folder / "lake", progress=False),
         "sqlite": tf.open_corpus(folder / "file.sqlite", progress=False),
-        "postgres": tf.open_corpus(postgres.url("meaning"), progress=False),
+        "postgres": tf.open_corpus(url, progress=False),
     }
     mixed = [found["postgres"].subset(["public.rows"]), found["sqlite"].subset(["file.labels"])]
     return {**found, "mixed": mixed[0].union(mixed[1])}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import psycopg
 
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, RowsLostWarning, WayNotPossible
@@ -194,14 +193,6 @@ def opened(tables: dict[str, pd.DataFrame], folder: Path, url: str, schema: str,
         "duckdb": (opened_in.lake(tables, folder / "lake"), "lake"),
         "postgres": (opened_in.postgres(url, tables, analysed=False, schema=schema, types=types), schema),
     }
-
-
-def made_database(url: Callable[..., str], name: str) -> str:
-    """An empty database on the server, and its URL."""
-    with psycopg.connect(url(), autocommit=True) as owner:
-        owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        owner.execute(f"CREATE DATABASE {name}")
-    return url(name)
 
 
 def corpus_in(there: Opened, source: str, homes: Mapping[str, str]) -> tuple[tf.Corpus, dict[str, str]]:
