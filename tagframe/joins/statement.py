@@ -162,16 +162,11 @@ class Joined:
         """A column of a table."""
         return exp.column(_name(column), table=_name(self.tables.alias(table)))
 
-    def same(self, key: Column) -> list[Column]:
-        """The column and those that the plan makes equal to it."""
-        return [key, *(other for other in self._sharing[self.names[key]] if other != key)]
-
     def value(self, key: Column) -> exp.Expr:
         """A column of the joined rows; in a right or outer join, the first value of its equal columns."""
-        same: list[exp.Expr] = [
-            self.column(*one) for one in (self.same(key) if self.how in ("right", "outer") else [key])
-        ]
-        return same[0] if len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
+        same = self._sharing[self.names[key]] if self.how in ("right", "outer") else ()
+        equal, own = [self.column(*one) for one in same if one != key], self.column(*key)
+        return exp.Coalesce(this=own, expressions=equal) if equal else own
 
     def named(self, key: Column, name: str) -> exp.Expr:
         """A column of the joined rows under its name there."""
