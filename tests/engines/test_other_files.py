@@ -195,7 +195,7 @@ class TestDuckDB:
             found.append(run_plan(plan, one, on_loss="allow", **options))
         (frame, report), (copied, _) = found
         assert report.engine == "duckdb"
-        pd.testing.assert_frame_equal(frame, copied, check_dtype=False)
+        pd.testing.assert_frame_equal(frame.astype("string"), copied.astype("string"))
         duckdb.connect(str(tmp_path / "shop.duckdb")).close()  # nothing of it is held open
 
     def test_some_of_its_rows_are_read_by_their_row_ids(self, tmp_path, duckdb):
