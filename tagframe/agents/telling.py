@@ -15,7 +15,7 @@ from tagframe.answer.cited_rows import CITED
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.embed import get_embedder
-from tagframe.engines.parsing import trees_of
+from tagframe.engines.sql_text import trees_of
 from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of

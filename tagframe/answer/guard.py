@@ -20,7 +20,7 @@ from tagframe import logs
 from tagframe.answer.table_names import named_tables, tables_and_entries, unknown_tables, with_known_names
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.parsing import trees_of
+from tagframe.engines.sql_text import trees_of
 from tagframe.engines.sqlite.statement import SQLITE, RowsOnly
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from tagframe.engines.base import Dialect, quoted
-from tagframe.engines.parsing import trees_of
+from tagframe.engines.sql_text import trees_of
 from tagframe.errors import UnsafeSQL
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SKETCH_SIZE
 from tagframe.engines.base import Engine
-from tagframe.engines.hashing import Hashes
-from tagframe.engines.sampled_values import SampledValues
+from tagframe.engines.sql_engine import Hashes, SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000

@@ -7,15 +7,11 @@ source of tables.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import stat
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -407,36 +403,3 @@ class Engine(ABC):
             SQLFailed: it does not compile, or exceeds its limits.
             UnreadableTable: the source cannot be read.
         """
-
-
-def check_regular(path: Path, known: os.stat_result | None = None) -> None:
-    """Refuse what is no file of a fixed content.
-
-    Raises:
-        UnreadableTable: it is a pipe, a socket or a device, whose reading might never end.
-        OSError: it is not there.
-    """
-    mode = (path.stat() if known is None else known).st_mode
-    if not stat.S_ISREG(mode):
-        raise UnreadableTable(f"{path} is no regular file but a pipe, a socket, a device or a folder; save its content")
-
-
-def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:
-    """The stamp of a file made of these parts; they are not read if size and time are those of ``known``.
-
-    Raises:
-        UnreadableTable: a part is a pipe, a socket or a device, whose reading might never end.
-        OSError: one cannot be read.
-    """
-    seen = [part.stat() for part in parts]
-    for part, one in zip(parts, seen, strict=True):
-        check_regular(part, one)
-    size, mtime_ns = sum(one.st_size for one in seen), max(one.st_mtime_ns for one in seen)
-    if known is not None and (size, mtime_ns) == (known.size, known.mtime_ns):
-        return known
-    digest = hashlib.sha256()
-    for part in parts:
-        with part.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
-    return Stamp(size, mtime_ns, digest.hexdigest())

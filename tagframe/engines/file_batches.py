@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.cell_tests import CellTest, cells_of, fitting, kind_of, test_of
+from tagframe.engines.file_limits import found_by
 from tagframe.engines.files import (
     PADDED,
     PARQUET_BUFFER,
@@ -22,7 +23,6 @@ from tagframe.engines.files import (
     parquet_errors,
     plain_dtypes,
 )
-from tagframe.engines.folder_bounds import found_by
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
 
 if TYPE_CHECKING:

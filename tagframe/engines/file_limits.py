@@ -1,14 +1,28 @@
-"""Limits on the content of files: a small file may claim far more rows, columns and text than memory can hold.
+"""What is read of files and folders, and within which limits.
 
-The limits are far above ordinary tables. A file that exceeds one is left out and named in ``corpus.problems``, with a
-way to read it. A limit that grows with the file is a pair: a free amount, and an amount for each byte of the file.
+A small file may claim far more rows, columns and text than memory can hold. The limits are far above ordinary tables. A
+file that exceeds one is left out and named in ``corpus.problems``, with a way to read it. A limit that grows with the
+file is a pair: a free amount, and an amount for each byte of the file. Compressed files of text, such as
+``orders.csv.gz``, are read as if they were not compressed; links that lead out of a folder are not followed.
 """
 
 from __future__ import annotations
 
+import bz2
+import glob
+import gzip
+import hashlib
+import lzma
+import os
+import stat
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import BinaryIO, cast
 
+from tagframe.engines.base import Stamp
 from tagframe.errors import UnreadableTable
 
 COLUMNS = 10_000
@@ -90,3 +104,125 @@ def check_columns(path: object, columns: int) -> None:
             f"{path} has {columns:,} columns; a table of a file has {COLUMNS:,} at most. Split it by columns, or turn "
             "it so that columns are rows (pandas.melt), and open the result"
         )
+
+
+PACKED: dict[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+"""What opens a compressed file, by its ending."""
+
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+"""What is raised by a file that is not there, or not compressed as its ending says."""
+
+_BLOCK = 2**20
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the file is compressed, by its name."""
+    return path.suffix.lower() in PACKED
+
+
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file, uncompressed."""
+    return cast(BinaryIO, PACKED[path.suffix.lower()](path, "rb")) if is_packed(path) else path.open("rb")
+
+
+def ending_of(path: Path) -> str:
+    """The ending of the file in it: ``.csv`` for ``orders.csv.gz``."""
+    return (Path(path.stem) if is_packed(path) else path).suffix.lower()
+
+
+def stem_of(path: Path) -> str:
+    """The name of the file without its ending: ``orders`` for ``orders.csv.gz``."""
+    return Path(path.stem).stem if is_packed(path) else path.stem
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file in pieces.
+
+    Raises:
+        UnreadableTable: a compressed file has far more bytes than its size lets expect.
+    """
+    most = None
+    if is_packed(path):
+        most = allowed(FREE_PACKED_BYTES, PACKED_BYTES_A_BYTE, path.stat().st_size)
+    read = 0
+    with opened(path) as file:
+        while block := file.read(_BLOCK):
+            read += len(block)
+            if most is not None and read > most:
+                raise UnreadableTable(
+                    f"{path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of this "
+                    "size: nearly all of it is alike. Unpack it to read it"
+                )
+            yield block
+
+
+def found_by(pattern: str) -> tuple[Path, list[Path]]:
+    """The folder below which a pattern finds files, and what it finds there, sorted."""
+    fixed = takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)
+    return Path(*fixed), sorted(map(Path, glob.glob(pattern, recursive=True)))
+
+
+class Bounds:
+    """Tells whether paths are in a folder when links are followed."""
+
+    def __init__(self, folder: Path, *, follow_links: bool = False) -> None:
+        self.folder = folder
+        self.follow_links = follow_links
+        self._real = os.path.realpath(folder)
+        self._holds: dict[Path, bool] = {}
+
+    def hold(self, path: Path) -> bool:
+        """Whether a file or folder, by its path below the folder, is in it; always where links are followed."""
+        if self.follow_links:
+            return True
+        if path.parent not in self._holds:
+            self._holds[path.parent] = self._is_inside(path.parent)
+        return self._holds[path.parent] and (not os.path.islink(path) or self._is_inside(path))
+
+    def check(self, path: Path) -> None:
+        """Raise where :meth:`hold` is false.
+
+        Raises:
+            UnreadableTable: the path leads out of the folder.
+        """
+        if not self.hold(path):
+            raise UnreadableTable(
+                f"{path} leads out of {self.folder}, to {os.path.realpath(path)}: tf.open_corpus(…, follow_links=True) "
+                "follows such links"
+            )
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self._real)
+
+
+def check_regular(path: Path, known: os.stat_result | None = None) -> None:
+    """Refuse what is no file of a fixed content.
+
+    Raises:
+        UnreadableTable: it is a pipe, a socket or a device, whose reading might never end.
+        OSError: it is not there.
+    """
+    mode = (path.stat() if known is None else known).st_mode
+    if not stat.S_ISREG(mode):
+        raise UnreadableTable(f"{path} is no regular file but a pipe, a socket, a device or a folder; save its content")
+
+
+def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:
+    """The stamp of a file made of these parts; they are not read if size and time are those of ``known``.
+
+    Raises:
+        UnreadableTable: a part is a pipe, a socket or a device, whose reading might never end.
+        OSError: one cannot be read.
+    """
+    seen = [part.stat() for part in parts]
+    for part, one in zip(parts, seen, strict=True):
+        check_regular(part, one)
+    size, mtime_ns = sum(one.st_size for one in seen), max(one.st_mtime_ns for one in seen)
+    if known is not None and (size, mtime_ns) == (known.size, known.mtime_ns):
+        return known
+    digest = hashlib.sha256()
+    for part in parts:
+        with part.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return Stamp(size, mtime_ns, digest.hexdigest())

@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines import file_limits as limits
-from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp, frame_chunk
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
-from tagframe.engines.packed import DAMAGED, blocks, ending_of, is_packed, opened, stem_of
+from tagframe.engines.file_limits import DAMAGED, blocks, ending_of, file_stamp, is_packed, opened, stem_of
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.engines.workbooks import workbook_rows
 from tagframe.errors import (

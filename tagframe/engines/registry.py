@@ -8,17 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tagframe.engines.base import Engine
-from tagframe.engines.duckdb.database_file import DuckDBFileEngine
-from tagframe.engines.duckdb.engine import DuckDBFrames
+from tagframe.engines.duckdb.engine import DuckDBFileEngine, DuckDBFrames
 from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.feather_files import FeatherEngine
+from tagframe.engines.file_limits import PACKED
 from tagframe.engines.files import CSVEngine, ParquetEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frame_engine import FrameEngine
-from tagframe.engines.json_files import JSONEngine
+from tagframe.engines.other_files import FeatherEngine, JSONEngine
 from tagframe.engines.other_servers.engine import other_server_engine
-from tagframe.engines.packed import PACKED
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.statement import POSTGRES

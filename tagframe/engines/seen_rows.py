@@ -17,9 +17,9 @@ import pandas as pd
 
 from tagframe.engines.base import Engine, SQLLimits, Stamp, TableShape, UntrustedStatement
 from tagframe.engines.cell_tests import Bound, CellTest, Kind, can_be_said, fits, is_read, kind_of
-from tagframe.engines.parsing import trees_of
+from tagframe.engines.dtypes import relation
 from tagframe.engines.pushdown import Selection
-from tagframe.engines.relations import relation
+from tagframe.engines.sql_text import trees_of
 from tagframe.engines.sqlite.statement import RowsOnly, run_statement
 from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
 

@@ -61,12 +61,13 @@ class Kind:
     """What runs in a process.
 
     Attributes:
-        module: the one with its ``Worker``; see :class:`tagframe.engines.worker_program.Worker`.
+        modules: that are loaded at the start; the last one has its ``Worker``, see
+            :class:`tagframe.engines.worker_program.Worker`.
         paths: folders of the packages that it imports; they are used for nothing else.
         is_slow: whether it starts slowly; if a process of this kind is killed, the next one is started at once.
     """
 
-    module: str
+    modules: tuple[str, ...]
     paths: tuple[str, ...] = ()
     is_slow: bool = False
 
@@ -80,12 +81,12 @@ class Process:
         self.is_spent = False
         self._is_ready = False
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        package = Path(tagframe.engines.__file__).parent.parent
+        package, modules = Path(tagframe.engines.__file__).parent.parent, ",".join(kind.modules)
         try:
             # -I and -S: nothing of the user's settings or packages is loaded. A session of its own: a Ctrl-C of the
             # terminal is the caller's to handle.
             self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", protocol.__file__, kind.module, str(package), str(memory), *kind.paths],
+                [sys.executable, "-I", "-S", protocol.__file__, modules, str(package), str(memory), *kind.paths],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

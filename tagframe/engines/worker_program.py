@@ -143,7 +143,7 @@ def bound(limit: str, wanted: int | None) -> None:
 
 def main() -> None:
     """Answer requests until the caller is gone."""
-    engine, package, memory, *paths = sys.argv[1:]
+    modules, package, memory, *paths = sys.argv[1:]
     sys.path += paths
     # The package without its own first lines, which would load pandas.
     tagframe = types.ModuleType("tagframe")
@@ -152,7 +152,8 @@ def main() -> None:
     # Arrow loads numpy if it is there, and no worker needs it: without it a process starts in two thirds of the time.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     caller = Caller()
-    worker: Worker = importlib.import_module(engine).Worker(int(memory), caller)
+    *_, engine = map(importlib.import_module, modules.split(","))
+    worker: Worker = engine.Worker(int(memory), caller)
     caller.ready()
     while True:
         try:

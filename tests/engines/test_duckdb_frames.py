@@ -13,7 +13,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer.sql_tree import parsed, written
 from tagframe.answer.syn_prompt import syn_prompt
-from tagframe.engines.duckdb import readable
+from tagframe.engines.duckdb import statement as readable
 from tagframe.errors import InvalidArgument, MissingExtra, SQLFailed, UnsafeSQL
 
 pytest.importorskip("duckdb")

@@ -14,7 +14,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines import file_limits as limits
+from tagframe.engines.duckdb.engine import DuckDBFileEngine
 from tagframe.errors import EmptyCorpus, UnreadableTable, UnreadableTableWarning
+from tagframe.merging import plan_tables, run_plan
 
 ORDERS = "order_id,customer_id,amount\n1,10,2.5\n2,20,3.5\n3,10,\n"
 
@@ -174,6 +176,41 @@ class TestDuckDB:
         merged = tf.merge({"o": corpus["shop.orders"], "c": corpus["shop.customers"]}, on="o.customer = c.id")
         assert merged["name"].tolist() == ["Bo", "Ann"]
         assert [str(one).partition(" of ")[0] for one in opened(folder).problems] == ["the view 'named'"]
+
+    @pytest.mark.parametrize("options", [{}, {"where": {"town": "t2"}}, {"how": "left"}, {"limit": 7}])
+    def test_merges_run_there_and_give_what_they_give_in_memory(self, tmp_path, duckdb, options):
+        with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+            connection.execute("""
+                CREATE TABLE customers (id INTEGER PRIMARY KEY, town TEXT);
+                CREATE TABLE orders (id BIGINT, customer INTEGER REFERENCES customers (id), paid DECIMAL(9, 2));
+                INSERT INTO customers SELECT i, CASE WHEN i % 3 > 0 THEN 't' || i % 5 END FROM range(100) AS t(i);
+                INSERT INTO orders SELECT i, CASE WHEN i % 7 > 0 THEN i * 37 % 100 END, i / 4 FROM range(3000) AS t(i);
+                DELETE FROM orders WHERE id % 11 = 3;
+            """)
+        corpus = opened(tmp_path)
+        copies = tf.open_corpus({id: corpus.read(id) for id in corpus.ids}, progress=False)
+        found = []
+        for one in (corpus, copies):
+            plan = plan_tables(one, ["shop.orders", "shop.customers"])
+            found.append(run_plan(plan, one, on_loss="allow", **options))
+        (frame, report), (copied, _) = found
+        assert report.engine == "duckdb"
+        pd.testing.assert_frame_equal(frame.astype("string"), copied.astype("string"))
+        duckdb.connect(str(tmp_path / "shop.duckdb")).close()  # nothing of it is held open
+
+    def test_some_of_its_rows_are_read_by_their_row_ids(self, tmp_path, duckdb):
+        with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+            connection.execute(
+                "CREATE TABLE t AS SELECT i AS number FROM range(9) AS t(i); DELETE FROM t WHERE number = 2;"
+            )
+            connection.execute("CREATE TABLE odd AS SELECT 1 AS rowid")
+        engine = DuckDBFileEngine(tmp_path / "x.duckdb")
+        numbers, frame = engine.numbered("t", ["number"])
+        assert frame["number"].tolist() == [0, 1, 3, 4, 5, 6, 7, 8]
+        assert engine.pick("t", ["number"], numbers[[0, 2, 5]])["number"].tolist() == [0, 3, 6]
+        with pytest.raises(UnreadableTable, match="changed while it was read"):
+            engine.pick("t", ["number"], numbers[-1:] + 100)
+        assert engine.numbered("odd", ["rowid"]) is None  # a column of that name hides them
 
     def test_a_damaged_one_is_named(self, tmp_path, duckdb):
         (tmp_path / "x.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\xff" * 5000)

@@ -21,8 +21,8 @@ from tagframe.answer import exec_sql, guard
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import Origin
 from tagframe.engines.other_servers import engine as module
+from tagframe.engines.other_servers.connection import SPOKEN
 from tagframe.engines.other_servers.engine import other_server_engine
-from tagframe.engines.other_servers.pushdown import SPOKEN
 from tagframe.errors import (
     ColumnNotFound,
     ConnectionRefusedByServer,
@@ -284,6 +284,14 @@ def test_a_server_stops_statements_in_time_and_lets_them_only_read(database, sho
     for source, table in ((engine, "public.t"), (file, "main.customer")):
         with pytest.raises(UnreadableTable, match=r"read-?only"), source.address.reading("a table") as connection:
             connection.execute(sa.text(f"INSERT INTO {table} (id) VALUES (9999)"))
+
+
+@pytest.mark.parametrize(("role", "held"), [("5s", "5s"), ("0", "10min"), ("1h", "10min")])
+def test_a_lower_time_limit_of_the_server_holds(database, role, held):
+    url = database("CREATE TABLE t (id int);").replace("postgresql://", "postgresql+psycopg://")
+    engine = other_server_engine(f"{url}?options=-c%20statement_timeout%3D{role}", None)
+    with engine.address.reading("the limit") as connection:
+        assert connection.execute(sa.text("SHOW statement_timeout")).scalar() == held
 
 
 def test_a_connection_that_is_refused_is_not_tried_again(database):

@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tagframe.engines.duckdb.formats import Logged, logged
@@ -36,6 +37,8 @@ _MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"
 _PADDED = r"^\s*[+-]?0[0-9].*"
 _YEAR_LAST = r"^\s*[0-9]{1,2}[^0-9]"
 _KEPT_LAKES = 16
+IN_FILE = "tagframe file"
+"""What a database file is called in a lake."""
 
 
 class LakeColumn(NamedTuple):
@@ -54,6 +57,7 @@ class Opened:
         source: SQL for FROM.
         columns: in order.
         number: SQL for the number of a row, in row order; "" if there is none.
+        begins: SQL for the rows at the beginning, where they have numbers; with the place of how many.
         logged: what the log tells, for Delta and Iceberg tables.
         facts: found by reading its rows.
         state: of its files, or of those of its log, when it was opened.
@@ -63,6 +67,7 @@ class Opened:
     source: str
     columns: list[LakeColumn]
     number: str = ""
+    begins: str = ""
     logged: Logged | None = None
     facts: dict[Any, Any] = field(default_factory=dict)
     state: list[tuple[str, int, int]] = field(default_factory=list)
@@ -92,13 +97,13 @@ class Opened:
 class Lake:
     """A DuckDB database over tables; see the module. Its methods are called from any thread."""
 
-    def __init__(self, tables: Sequence[LakeTable], memory: str = MEMORY) -> None:
-        need_duckdb("a folder")
+    def __init__(self, tables: Sequence[LakeTable] = (), memory: str = MEMORY, file: Path | None = None) -> None:
+        need_duckdb("a folder" if file is None else str(file))
         self._tables = {table.name: table for table in tables}
         self._opened: dict[str, Opened] = {}
         self._registered: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self._memory = memory
+        self._memory, self._file = memory, file
         self._folder = tempfile.mkdtemp(prefix="tagframe-")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._connect()
@@ -112,6 +117,8 @@ class Lake:
         options = {**OPTIONS, "memory_limit": self._memory, "temp_directory": self._folder}
         self.connection = duckdb.connect(":memory:", config=options)
         self.run(SETTINGS)
+        if self._file is not None:
+            self.run(f"ATTACH {quoted_text(str(self._file))} AS {quoted(IN_FILE)} (READ_ONLY)")
         # All files of all tables: a table is opened when it is first read.
         paths = {file for table in self._tables.values() for file in (*table.files, *table.patterns)}
         self.run(f"SET allowed_paths = {quoted_texts(sorted(paths))}")
@@ -126,6 +133,10 @@ class Lake:
         for name, source in {**self._registered, **(sent or {})}.items():
             cursor.register(name, source)
         return cursor
+
+    def add(self, tables: Sequence[LakeTable]) -> None:
+        """Tables of the file."""
+        self._tables.update({table.name: table for table in tables})
 
     def register(self, name: str, source: Any) -> None:
         """Make an Arrow table readable by this name."""
@@ -168,7 +179,13 @@ class Lake:
             if table.format == "parquet":
                 source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
-                return Opened(table, source, self._columns(source), number)
+                return Opened(table, source, self._columns(source), number, "file_index = 0 AND file_row_number < {}")
+            if table.format == "duckdb":
+                source = f"{quoted(IN_FILE)}.{quoted(table.home)}.{quoted(table.called)}"
+                columns = self._columns(source)
+                if any(column.name.lower() == "rowid" for column in columns):
+                    return Opened(table, source, columns)
+                return Opened(table, source, columns, "rowid", "rowid < {}")
             if table.format == "json":
                 source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
                 return Opened(table, source, self._columns(source))

@@ -1,12 +1,17 @@
-"""Tables of files that DuckDB reads in place: Parquet, CSV and JSON, in parts, Delta and Iceberg."""
+"""Tables that DuckDB reads in place: of files and of its own database files, and frames.
+
+Files are Parquet, CSV and JSON, in parts, Delta and Iceberg.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +20,7 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     Dialect,
+    ForeignKey,
     RowNumbers,
     Stamp,
     TableShape,
@@ -25,14 +31,18 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
-from tagframe.engines.duckdb.readable import readable
-from tagframe.engines.duckdb.statement import DUCKDB, run_statement
+from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
 from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
+from tagframe.engines.file_limits import file_stamp
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frame_engine import FrameEngine
 from tagframe.engines.sql_engine import SQLEngine
-from tagframe.errors import UnreadableTable, UnreadableTableWarning, shown_path, warn
+from tagframe.engines.sqlite.statement import RowsOnly
+from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -112,18 +122,16 @@ class LakeEngine(SQLEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces."""
-        opened = self.lake.opened(shape.name)
-        shown = ", ".join(map(quoted, shape.columns))
-        with named_errors(opened.table):
-            for batch in self.lake.reading(f"SELECT {shown} FROM {opened.source}", CHUNK_ROWS):
+        with self.reading(shape.name) as source:
+            for batch in source.batches(shape.columns, CHUNK_ROWS):
                 yield frame_chunk(from_arrow(batch))
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[LakeRows]:
         """Its files, with its columns as they are now."""
         opened = self.lake.opened(table)
         with named_errors(opened.table):
-            yield _Rows(self.lake, opened)
+            yield LakeRows(self.lake, opened)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Paths, sizes and times of all files; what is in them is not read."""
@@ -139,13 +147,18 @@ class LakeEngine(SQLEngine):
         return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
 
 
-class _Rows:
+class LakeRows:
     """A table of a lake, in the order of its files."""
 
     def __init__(self, lake: Lake, opened: Opened) -> None:
         self._lake, self._opened = lake, opened
         self.columns = [column.name for column in opened.columns]
         self.is_numbered = bool(opened.number)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows in batches."""
+        shown = ", ".join(map(quoted, columns))
+        return self._lake.reading(f"SELECT {shown} FROM {self._opened.source}", rows)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
         tail = "" if limit is None else f" LIMIT {int(limit)}"
@@ -230,3 +243,119 @@ class DuckDBFrames(FrameEngine):
         """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
         frames = {name: readable(self.frames[one.table], one.hidden) for name, one in statement.tables.items()}
         return run_statement(replace(statement, tables={}, relations={**frames, **statement.relations}), {})
+
+
+_MAIN = "main"
+
+
+@dataclass(frozen=True)
+class DuckDBFileEngine(SQLEngine, RowsOnly):
+    """A database file of DuckDB. Tables of other schemas than ``main`` are called ``schema.table``.
+
+    Rows are numbered by their row ids. The file is open only while it is read, because nobody can write to it then.
+    Views are not read: they may read any file, and show cells of hidden columns.
+    """
+
+    path: Path
+    kind: str = "duckdb file"
+    is_database = True
+    joins = "all"
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file, and of what was written and is not in it yet."""
+        written = self.path.with_name(f"{self.path.name}.wal")
+        return file_stamp([self.path, *([written] if written.exists() else [])], known)
+
+    def closed(self) -> list[UnreadableTable]:
+        """The views."""
+        with self._lake() as lake:
+            views = lake.fetch("SELECT view_name AS name FROM duckdb_views() WHERE NOT internal ORDER BY 1").to_pylist()
+        return [
+            UnreadableTable(
+                f"the view {view['name']!r} of {self.path} is not read: make it a table (CREATE TABLE … AS), or open "
+                "its rows as a frame"
+            )
+            for view in views
+        ]
+
+    def shapes(self) -> list[TableShape]:
+        """The tables with their keys, by name."""
+        with self._lake() as lake:
+            tables, columns, keys = (lake.fetch(query).to_pylist() for query in (_TABLES, _COLUMNS, _KEYS))
+        columns_of, keys_of = defaultdict(list), defaultdict(list)
+        for row in columns:
+            columns_of[row["schema"], row["name"]].append(row)
+        for row in keys:
+            keys_of[row["schema"], row["name"], row["kind"]].append(row)
+        found = []
+        for row in tables:
+            table = row["schema"], row["name"]
+            found.append(
+                TableShape(
+                    _name(*table),
+                    tuple(one["column"] for one in columns_of[table]),
+                    tuple(one["type"] for one in columns_of[table]),
+                    primary_key=next((tuple(one["names"]) for one in keys_of[*table, "PRIMARY KEY"]), ()),
+                    foreign_keys=tuple(
+                        ForeignKey(tuple(one["names"]), _name(table[0], one["other"]), tuple(one["others"]))
+                        for one in keys_of[*table, "FOREIGN KEY"]
+                    ),
+                    unique=tuple(tuple(one["names"]) for one in keys_of[*table, "UNIQUE"]),
+                    comment=row["comment"],
+                    column_comments=tuple(one["comment"] for one in columns_of[table]),
+                )
+            )
+        return found
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a table in pieces."""
+        with self.reading(shape.name) as source:
+            for batch in source.batches(shape.columns, CHUNK_ROWS):
+                yield frame_chunk(from_arrow(batch))
+
+    @contextmanager
+    def reading(self, table: str) -> Iterator[LakeRows]:
+        """The file, opened for one table."""
+        with self._lake() as lake:
+            opened = lake.opened(table)
+            with named_errors(opened.table):
+                yield LakeRows(lake, opened)
+
+    @contextmanager
+    def pushdown(self, tables: Sequence[str]) -> Iterator[LakePushdown]:
+        """Nobody can write to the file meanwhile."""
+        with self._lake() as lake, pushdown_in(lake, tables) as source:
+            yield source
+
+    @contextmanager
+    def _lake(self) -> Iterator[Lake]:
+        if not has_duckdb():
+            raise UnreadableTable(
+                f"{self.path} is a database of DuckDB, and only DuckDB reads it: pip install 'tagframe[duckdb]'"
+            )
+        import duckdb
+
+        try:
+            with closing(Lake(file=self.path)) as lake:
+                lake.add([self._table(row["schema"], row["name"]) for row in lake.fetch(_TABLES).to_pylist()])
+                yield lake
+        except TagframeError:
+            raise
+        except (duckdb.Error, OSError, ValueError, RuntimeError) as error:
+            first = (str(error).splitlines() or [""])[0]
+            raise UnreadableTable(f"{self.path} cannot be read as a database of DuckDB: {first}") from error
+
+    def _table(self, schema: str, name: str) -> LakeTable:
+        return LakeTable(_name(schema, name), name, schema, "duckdb", self.path, (str(self.path),))
+
+
+def _name(schema: str, table: str) -> str:
+    return table if schema == _MAIN else f"{schema}.{table}"
+
+
+_TABLES = """SELECT schema_name AS schema, table_name AS name, coalesce(comment, '') AS comment FROM duckdb_tables()
+WHERE NOT internal AND NOT temporary ORDER BY 1, 2"""
+_COLUMNS = """SELECT schema_name AS schema, table_name AS name, column_name AS column, data_type AS type,
+coalesce(comment, '') AS comment FROM duckdb_columns() WHERE NOT internal ORDER BY 1, 2, column_index"""
+_KEYS = """SELECT schema_name AS schema, table_name AS name, constraint_type AS kind, constraint_column_names AS names,
+referenced_table AS other, referenced_column_names AS others FROM duckdb_constraints()"""

@@ -12,12 +12,19 @@ import pandas as pd
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import Kind
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
-from tagframe.engines.duckdb.readable import decoded
+from tagframe.engines.duckdb.statement import decoded
 from tagframe.engines.files import from_arrow
-from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.pushdown import Statement, named_item
-from tagframe.engines.sampled_values import SAMPLED, SampledValues
-from tagframe.engines.sql_engine import column_gone
+from tagframe.engines.sql_engine import (
+    SAMPLED,
+    Form,
+    Forms,
+    SampledValues,
+    bytes_form,
+    column_gone,
+    float_form,
+    text_form,
+)
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -104,8 +111,7 @@ class LakePushdown(SampledValues):
         if numbered or first is not None:
             rest = ""
             if first is not None:
-                of_parquet = f" WHERE file_index = 0 AND file_row_number < {first}"
-                rest = of_parquet if opened.number else f" LIMIT {first}"
+                rest = f" WHERE {opened.begins.format(first)}" if opened.number else f" LIMIT {first}"
             number = opened.number or "row_number() OVER ()"
             source = f"(SELECT *, {number} AS {quoted(self._number(table))} FROM {opened.source}{rest})"
         return named_item(source, alias)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from tagframe.engines.base import Stamp
-from tagframe.engines.folder_bounds import Bounds, found_by
+from tagframe.engines.file_limits import Bounds, found_by
 from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, shown_path
 
-Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
+Format = Literal["parquet", "csv", "json", "delta", "iceberg", "duckdb"]
 
 LARGE = 256 * 2**20
 """From this many bytes on, a Parquet file, or the parts of one table, are read in place without being asked to."""

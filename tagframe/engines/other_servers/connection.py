@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.engines.base import TableShape
 from tagframe.engines.dtypes import typed_series
+from tagframe.engines.postgres.connection import lowered
 from tagframe.engines.sql_engine import column_gone
 from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.quiet import quiet
@@ -28,27 +29,18 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 
+SPOKEN = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql", "mssql": "tsql"}
+"""By SQLAlchemy's name of a dialect: sqlglot's."""
 _KEPT = {"pool_size": 4}
 """Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
 
 SECONDS = 600.0
 """The time limit of a statement, in servers that can be told one."""
-_MYSQL = ("SET SESSION max_execution_time = {seconds}000", "SET SESSION max_statement_time = {seconds}",
-          "SET SESSION TRANSACTION READ ONLY")  # fmt: skip
-_LIMITS: dict[str, tuple[str, ...]] = {
-    "postgresql": ("SET statement_timeout = '{seconds}s'", "SET default_transaction_read_only = on"),
-    "mysql": _MYSQL,
-    "mariadb": _MYSQL,
-    "snowflake": ("ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = {seconds}",),
-    "sqlite": ("PRAGMA query_only = ON",),
-}
-"""By SQLAlchemy's name of a dialect: what stops a statement in time and lets it only read. The first of MySQL's is its
-own, the second MariaDB's."""
 _REFUSED = re.compile(
-    r"\b(1044|1045|1049|1698|18456|28000|28P01|3D000|ORA-01017)\b|authentication failed|no password supplied|"
-    r"FATAL: .* does not exist", re.IGNORECASE
+    r"^\W{0,2}(?:1044|1045|1049|1698)\b|\b(?:28000|28P01|3D000|ORA-01017)\b|authentication failed|"
+    r"no password supplied|FATAL: .* does not exist", re.IGNORECASE
 )  # fmt: skip
-"""In the words of drivers: a wrong password, an unknown user or database."""
+"""In the words of drivers, MySQL's by their numbers: a wrong password, an unknown user or database."""
 
 _NO_URL = (
     "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
@@ -193,16 +185,40 @@ class Address:
         return said
 
 
+def _limits(dialect: str) -> tuple[str, ...]:
+    """What stops a statement in time, where no lower limit is set, and lets it only read.
+
+    Args:
+        dialect: as SQLAlchemy calls it. Of MySQL's statements the first is its own, the second MariaDB's.
+    """
+    seconds = max(1, int(min(SECONDS, current().timeout or SECONDS)))
+    mysql = (
+        *(
+            f"SET SESSION {name} = IF(@@{name} > 0, LEAST(@@{name}, {limit}), {limit})"
+            for name, limit in (("max_execution_time", 1000 * seconds), ("max_statement_time", seconds))
+        ),
+        "SET SESSION TRANSACTION READ ONLY",
+    )
+    known = {
+        "postgresql": (lowered("statement_timeout", seconds), "SET default_transaction_read_only = on"),
+        "mysql": mysql,
+        "mariadb": mysql,
+        "sqlite": ("PRAGMA query_only = ON",),
+    }
+    return known.get(dialect, ())
+
+
 def _begin(connection: Any, dialect: str) -> None:
     """Tell the server the limits of a new connection; one that does not know a statement goes on without it."""
-    seconds = max(1, int(min(SECONDS, current().timeout or SECONDS)))
-    for statement in _LIMITS.get(dialect, ()):
+    for statement in _limits(dialect):
         cursor = connection.cursor()
-        with suppress(Exception):
-            cursor.execute(statement.format(seconds=seconds))
+        try:
+            cursor.execute(statement)
             connection.commit()
-            continue
-        connection.rollback()
+        except Exception:
+            connection.rollback()
+        finally:
+            cursor.close()
 
 
 _pools: dict[str, sa.Engine] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.engines.derivations import Derivations, View, derivations, names_in
-from tagframe.engines.other_servers.pushdown import SPOKEN
+from tagframe.engines.other_servers.connection import SPOKEN
 from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, did_you_mean
 

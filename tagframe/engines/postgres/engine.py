@@ -9,15 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import (
-    RowNumbers,
-    Stamp,
-    TableShape,
-    TableStatistics,
-    UntrustedStatement,
-    quoted,
-)
+from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.derivations import Derivations
+from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.derived import derivations_of
 from tagframe.engines.postgres.pg_catalog import (
@@ -34,8 +28,6 @@ from tagframe.engines.postgres.pg_catalog import (
 from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
-from tagframe.engines.postgres.statistics import SECONDS, statistics_of
-from tagframe.engines.postgres.types import MOMENTS, frame_of, out_of_calendar, travels_as
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
 from tagframe.engines.sql_text import schema_and_name
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
@@ -266,7 +258,7 @@ class PostgresEngine(SQLEngine):
 
 
 class _Rows:
-    """A table; see :mod:`tagframe.engines.postgres.types` for the dtypes of its rows."""
+    """A table; see :mod:`tagframe.engines.postgres.columns` for the dtypes of its rows."""
 
     def __init__(self, engine: PostgresEngine, reads: Reading, known: ServerTable) -> None:
         self._engine, self._reads, self._known = engine, reads, known

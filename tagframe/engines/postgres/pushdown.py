@@ -13,11 +13,10 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import CellTest, Kind
-from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
+from tagframe.engines.postgres.columns import TEXTS, is_whole
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
-from tagframe.engines.postgres.types import TEXTS, is_whole
 from tagframe.engines.pushdown import Statement
-from tagframe.engines.sampled_values import SAMPLED, SampledValues
+from tagframe.engines.sql_engine import SAMPLED, Form, Forms, SampledValues, bytes_form, float_form, text_form
 
 if TYPE_CHECKING:
     from sqlglot import exp

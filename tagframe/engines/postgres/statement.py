@@ -31,8 +31,7 @@ from sqlglot.dialects.postgres import Postgres
 
 from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
-from tagframe.engines.dtypes import EXACT, typed_series
-from tagframe.engines.parsing import trees_of
+from tagframe.engines.dtypes import EXACT, relation, typed_series
 from tagframe.engines.postgres.bounding import (
     GATHERED,
     KEPT,
@@ -45,7 +44,7 @@ from tagframe.engines.postgres.bounding import (
 )  # fmt: skip
 from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
-from tagframe.engines.relations import relation
+from tagframe.engines.sql_text import trees_of
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
