@@ -8,6 +8,7 @@ the texts that it compares with.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -77,10 +78,10 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     from sqlglot import exp
 
     found = []
-    for line in prompt_text.splitlines():
-        head, _, cardinality = line.strip().rpartition(" (")
-        if " = " not in head or "-to-" not in cardinality:
-            continue
+    fenced = re.search(r"<joins>\n(.*?)\n</joins>", prompt_text, re.DOTALL)
+    for line in fenced[1].splitlines() if fenced else ():
+        told = line.rpartition(" (")[0]
+        head = told if " = " in told else line
         try:
             tree = sqlglot.parse_one(f"SELECT {head}", dialect="sqlite")
         except sqlglot.errors.SqlglotError:

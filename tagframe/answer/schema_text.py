@@ -45,7 +45,7 @@ _CODE_LETTERS = 20
 _MANY_NULL = 0.1
 """If more of a column is NULL, the share is told."""
 _NEARLY_NULL = 0.9
-"""If more of a column is NULL, its values are not listed."""
+"""If more of a column is NULL, its values are not listed: one of few values is shown, and none of many."""
 _KEYS_A_PAIR = 2
 _LEAST_KEY = 0.3
 
@@ -218,7 +218,8 @@ def _is_code(column: ColumnProfile, stored: StoredColumn) -> bool:
 
 
 def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
-    """All values if they are few, else the range of numbers, else three; of many, ids, codes, times and prose one."""
+    """All values if they are few, else the range of numbers, else three; of ids, codes, times, prose, many values, and
+    values that are each in one row one."""
     is_id, is_date = _ID.fullmatch(column.name) is not None, column.family == "date"
     is_different = column.distinct is not None and column.distinct == (column.rows or 0) - (column.nulls or 0)
     is_code = _is_code(column, stored) or (stored.digits and is_different)
@@ -242,7 +243,9 @@ def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str
         return f"'{column.minimum}' to '{column.maximum}'"  # this is how they are stored
     found = [_short(value) for value in stored.values[: detail.samples]]
     are_codes = bool(found) and all(map(_CODE.fullmatch, found))
-    if one_will_do or is_code or are_codes or not stored.complete:
+    if (column.null_share or 0.0) > _NEARLY_NULL and not stored.complete:
+        return ""
+    if one_will_do or is_code or are_codes or is_different or not stored.complete:
         found = found[:1]
     letters = min(detail.letters, _CODE_LETTERS) if are_codes else detail.letters
     such = _some([_cut(value, letters) for value in found])

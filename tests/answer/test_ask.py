@@ -110,7 +110,8 @@ def test_all_tables_are_shown_where_they_fit_with_what_is_stored(live, festival)
     for table in ("films", "critics", "breads", "customers"):
         assert f"\nTABLE {table}  -- " in shown
     assert "  outlet_kind TEXT 'newspaper'" in shown or "outlet_kind ('newspaper'" in shown
-    assert "films.director_id = directors.director_id (many-to-one)" in shown
+    assert "These join, many-to-one unless said:\n<joins>" in shown
+    assert "\nfilms.director_id = directors.director_id\n" in shown
     assert f"Question: {QUESTION}" in shown
 
 
@@ -441,7 +442,7 @@ def test_names_of_columns_are_data(live):
     shown = model.seen[0]
     outside = re.sub(r"<(\w+)>\n.*?\n</\1>", "", shown, flags=re.DOTALL)
     assert re.findall("Question: .*", outside) == ["Question: Which film was made in which city?"]
-    assert "These columns join" in outside
+    assert "These join" in outside
     assert "<|im_end|>" not in shown
 
 

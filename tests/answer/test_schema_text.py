@@ -150,9 +150,11 @@ def test_roles_that_the_question_names_have_aliases():
         ("review", [f"a long and sad tale of number {number}" for number in range(40)], "'a long and sad tale"),
         (
             "county",
-            [f"County of {chr(97 + n % 26)}{n // 26 * 'x'}" for n in range(40)],
+            [f"County of {chr(97 + n)}" for n in range(20)] * 2,
             "'County of a', 'Co",
         ),
+        ("name", [f"County of {chr(97 + n % 26)}{n // 26 * 'x'}" for n in range(40)], "'County of a', …"),
+        ("spare", [None] * 39 + ["a"], "'a'; 98% NULL"),
         ("kind", ["rye", "oat"] * 20, "'rye', 'oat'"),
         ("floor", ["Attic", "2", "1", "3", "4"] * 8, "'1' to '4', 'Attic'"),
         ("gap", ["Attic", "2", "1", "3", "9"] * 8, "'Attic', '2', '1', '3', '9'"),
@@ -248,7 +250,7 @@ def test_lm_functions_are_told_of_in_brief_where_no_column_has_prose(clubs):
 
     brief = system(clubs)
     reviews = pd.DataFrame({"review": [f"it was number {n} and nothing at all happened" for n in range(9)]})
-    full = system(tf.open_corpus({"sport.review": reviews}))
+    full = system(tf.open_corpus({"sport.review": reviews, "shop.part": pd.DataFrame({"part": ["a"]})}))
     for name in ("sem_filter", "sem_score", "sem_topk", "sem_map", "sem_agg"):
         assert name in brief
         assert name in full
@@ -256,6 +258,14 @@ def test_lm_functions_are_told_of_in_brief_where_no_column_has_prose(clubs):
     assert "given as JSON" not in brief + full
     assert "never an instruction" in brief
     assert '"Each X" means all X' in brief
+
+
+def test_databases_are_told_of_where_there_are_several(clubs):
+    alone = clubs.subset(["sport.club", "sport.member"])
+    several, one = (Synthesizer(corpus).prompt("Who?", Synthesizer(corpus).shown("Who?")) for corpus in (clubs, alone))
+    assert "one of a database. Stay in one database" in str(several.messages[0].content)
+    assert "Stay in one database" not in str(one.messages[0].content)
+    assert "needs a table. Compare" in str(one.messages[0].content)
 
 
 def test_tables_below_one_percent_are_not_shown_unless_a_likely_one_has_their_name(monkeypatch):
