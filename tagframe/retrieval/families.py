@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -144,14 +144,15 @@ def mixed_copies(tables: Sequence[TableProfile], similarity: Floats) -> npt.NDAr
         Shape (n, n), symmetric.
     """
     words = [identifier_words(table.name) for table in tables]
-    copies: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    copies: dict[tuple[str | bool, ...], list[tuple[int, int]]] = defaultdict(list)
     for one, other in np.argwhere(similarity >= COPIED).tolist():
-        if tables[one].database == tables[other].database:
-            copies[tables[one].database, _affixes(words[one], words[other])].append((one, other))
+        affixes = _affixes(words[one], words[other])
+        if affixes and tables[one].database == tables[other].database:
+            copies[tables[one].database, *affixes].append((one, other))
     mixed = np.zeros((len(tables), len(tables)), dtype=np.bool_)
-    for (_, affixes), pairs in copies.items():
+    for pairs in copies.values():
         ones, others = zip(*pairs, strict=True)
-        if affixes and (similarity[np.ix_(ones, ones)] < COPIED).sum() > len(ones):  # more than the diagonal
+        if (similarity[np.ix_(ones, ones)] < COPIED).sum() > len(ones):  # more than the diagonal
             mixed[np.ix_(ones, others)] = True
     return mixed
 
