@@ -1,4 +1,4 @@
-"""Write the stubs of the operators' derived forms, and the definitions of the tools for agents, from their declarations.
+"""Write the stubs of the operators' derived forms, and the definitions of the agents' tools, from their declarations.
 
     python tools/write_stubs.py           # after an operator or a tool, or the arguments of one, have changed
     python tools/write_stubs.py --check   # lists the files that are out of date, and exits with 1

@@ -110,9 +110,9 @@ def compared(seconds: dict[str, list[float]]) -> dict[str, Any]:
     return {
         **{f"{way}_ms": one for way, one in shown.items()},
         **{f"{way}_above_ms": round(shown[way]["p95"] - shown["function"]["p95"], 1) for way in TRANSPORTS},
-        "http_above_stdio_ms": {share: round(shown["http"][share] - shown["stdio"][share], 1) for share in shown["http"]},
+        "http_above_stdio_ms": {share: round(ms - shown["stdio"][share], 1) for share, ms in shown["http"].items()},
         "http_per_stdio": round(statistics.median(ratios), 2),
-    }  # fmt: skip
+    }
 
 
 @benchmark("mcp")

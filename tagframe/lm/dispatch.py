@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tagframe import traces
 from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
@@ -159,6 +160,8 @@ class Run:
         except BaseException:
             self._let_go()
             raise
+        finally:
+            traces.record()
         if not self._working:
             self._let_go()
 

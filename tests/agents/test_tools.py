@@ -15,8 +15,8 @@ import pytest
 from pydantic import TypeAdapter
 
 import tagframe as tf
-from tagframe.agents.paging import tokens_of
 from tagframe.agents.definitions import definitions
+from tagframe.agents.paging import tokens_of
 from tagframe.agents.schemas import schema_of
 from tagframe.agents.tools import Tools
 from tagframe.answer import SQLLimits
