@@ -487,6 +487,10 @@ def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
         return NameMatch(score, f"{column} refers to another row of the same table", "role")
     if name.key_word and other.entity and len(name.entity) > len(other.entity) and _ends(name.entity, other.entity):
         return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
+    known = [word in thing or any(is_short_for(word, other) for other in thing) for word in name.entity]
+    role = not all(known) and _ends(name.entity, thing[-1:])  # a commercial partner, of partners
+    if name.key_word == 1.0 and not other.entity and role:
+        return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
     return NO_MATCH
 
 

@@ -35,6 +35,7 @@ _KEY_OF = 0.8
 FAINT_NAME = 0.3
 """A name that fits less is hardly any evidence: both columns are called "id", or have a colour."""
 _ATTRIBUTE = 0.2
+_CODE = 0.45
 _UNNAMED = 0.5
 _BESIDE = 0.45
 _PLACE = 0.5
@@ -100,6 +101,11 @@ def weighted_sum(terms: Sequence[Floats] | Floats, weights: Sequence[float]) -> 
 def name_match(left: Column, right: Column) -> names.NameMatch:
     """How well the names fit, considering also how often the columns' values repeat."""
     match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name, right.own)
+    if not left.name.entity and left.name.key_word == 1.0 and match.score and right.unique == 1:
+        if left.unique is not None and left.unique < 1:
+            match = names.NameMatch(0.65, f"{match.rule}, not unique here", "same")
+        elif left.is_text_code and right.is_text_code:
+            match = replace(match, score=_CODE)
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
