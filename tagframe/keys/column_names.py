@@ -278,6 +278,10 @@ def about(column: str, table: str) -> float:
         return IS_A
     if (thing[-1] in _WORKERS and entity[-1] in _WORKS_AS) or (thing[-1] in _CUSTOMERS and entity[-1] in _BUYERS):
         return 0.45
+    if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
+        return 0.45
+    if name.key_word == 1.0 and (_are_short_for(entity, thing) or (len(thing) > 1 and entity[-1] == thing[-1])):
+        return 0.45  # a supplier company is one of third party companies
     return 0.0
 
 
@@ -339,6 +343,13 @@ def is_short_for(short: str, word: str) -> bool:
     """
     rest = iter(word)
     return short[:1] == word[:1] and len(short) + 1 < len(word) and all(letter in rest for letter in short)
+
+
+def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Whether each is a word or its abbreviation, in order: ("dept", "str") for a department store."""
+    return 1 < len(short) == len(words) and all(
+        one == other or (len(one) > 1 and is_short_for(one, other)) for one, other in zip(short, words, strict=True)
+    )
 
 
 def bones(word: str) -> str:
@@ -440,6 +451,8 @@ def match(column: str, table: str, other_column: str, other_table: str, home: fl
         options.append(NameMatch(0.85 if name.key_word else 0.6, f"{shown} is a role of {other_column}", "role"))
     elif len(other.words) == 1 and not other.generic and name.words and _is_role_of_word(name.words, other.words[0]):
         options.append(NameMatch(0.6, f"{shown} is a role of {other_column}", "role"))
+    elif name.key_word and name.entity and not name.generic and _ends(other.words, name.words):
+        options.append(NameMatch(0.6, f"{other_column} is a role of {shown}", "role"))
     listed = not name.key_word and is_plural(column)  # "tags" of a post are many tags, not the key of one
     if means and not listed and home >= 0.55 and (other.key_word or other.entity == name.entity):
         exact = bool(name.key_word) and not other.entity and name.words[len(name.entity) :] == other.words

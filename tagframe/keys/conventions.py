@@ -113,6 +113,8 @@ class Conventions:
         ]
         if self._writes_words_together():
             self._spell(self._split)
+        self._firsts = Counter(next(iter(spelt.values()), "") for spelt in self._spelt)
+        self._spell(self._row_number)
         self._keys = self._keys_by_name()
         self._first: dict[str, list[int]] = defaultdict(list)
         for position, spelt in enumerate(self._spelt):
@@ -159,6 +161,19 @@ class Conventions:
                 return "_".join((whole[:cut], whole[cut:], *name.words[len(name.entity) :]))
         return None
 
+    def _row_number(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
+        """``entity_id`` as ``id``, if several tables call the key of their rows so, and it means no table."""
+        name = names.column_name(spelt)
+        if column.position or name.key_word != 1.0 or not name.entity or set(name.entity) & names.GENERIC:
+            return None
+        called = "".join(name.entity)
+        if self._firsts[spelt] < _HABIT or any(thing.startswith(called) for thing in self._called):
+            return None
+        means = [at for at, _ in self._mentions.of(spelt)]
+        if len(means) < 2 or any(self._things[at][-1] != name.entity[-1] for at in means):
+            return None
+        return "_".join(name.words[len(name.entity) :])
+
     def _in_full(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
         """The name with the table that it means in full; None if it is plain."""
         name = names.column_name(spelt)
@@ -183,7 +198,10 @@ class Conventions:
         if meant is not None:
             return self._reference(meant, key)
         if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
-            return "_".join((name.entity[-1], *name.entity[:-1], key))
+            spelt = "_".join((name.entity[-1], *name.entity[:-1], key))
+            return self._in_its_part(position, names.column_name(spelt).entity, key) or spelt
+        if position not in self._keys.get(spelt, ()) and (part := self._in_its_part(position, name.entity, key)):
+            return part
         if position not in self._keys.get(spelt, ()) and (meant := self._beside(position, name.entity)) is not None:
             return self._reference(meant, key)
         if set(name.entity) <= _REDIRECTS:
@@ -235,6 +253,18 @@ class Conventions:
             and not any(at in self._keys.get(other, ()) for other in self._spelt[at].values())
         ]
         return max(found, key=lambda at: (len("".join(self._things[at])), -at)) if found else None
+
+    def _in_its_part(self, position: int, entity: tuple[str, ...], key: str) -> str | None:
+        """The name with the word that begins the names of all tables of a part of the schema: ``group_id`` of
+        ``auth_user_group`` means ``auth_group``."""
+        for start in range(len(entity)):
+            part = self._things[position][:1]
+            if "".join(entity[start:]) in self._called or (start and names.is_short_for(entity[start - 1], part[0])):
+                return None
+            meant = self._only("".join((*part, *entity[start:])), besides=position)
+            if meant is not None:
+                return "_".join((*entity[:start], self._reference(meant, key)))
+        return None
 
     def _beside(self, position: int, entity: tuple[str, ...]) -> int | None:
         """Of several tables that a column may mean equally, the one whose name begins as that of the column's table:

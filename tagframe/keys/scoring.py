@@ -236,6 +236,7 @@ class _Scorer:
         self.facts = Facts.of(columns)
         self._fits = Fits(columns)
         self._sketches = [column.profile.sketch for column in columns]
+        self._coded = np.array([_has_codes(column) for column in columns])
         ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
         self._ends = np.array([(ends[c.run.high] - 1) / ends.total() if c.run else 0.0 for c in columns])
         # At most two of the first three tables that a name means are those of the pair.
@@ -278,6 +279,7 @@ class _Scorer:
         kept = np.flatnonzero(logit + most + _MOST_COMPANY * (score > 0) >= floor)
         contained, covered = self._contained(lefts[kept], rights[kept])
         stays = np.where(contained.known, contained.share >= SHARE, not across)
+        stays &= ~(contained.known & counted[kept] & self._coded[lefts[kept]])
         stays &= contained.known | self._convince_alone(lefts[kept], rights[kept], score[kept])
         kept, contained, covered = kept[stays], contained.at(stays), covered.at(stays)
         lefts, rights, left, right = lefts[kept], rights[kept], left.at(kept), right.at(kept)
@@ -339,3 +341,12 @@ def _differ_in_case(left: Column, right: Column) -> bool:
     return (all(map(str.islower, mine)) and all(map(str.isupper, theirs))) or (
         all(map(str.isupper, mine)) and all(map(str.islower, theirs))
     )
+
+
+def _has_codes(column: Column) -> bool:
+    """Whether a column also holds codes such as "00D1", as far as samples show it: no rows are numbered so.
+
+    A single one may be a typing error.
+    """
+    found = [text for text in column.profile.samples if text and text.isalnum()]
+    return sum(not text.isalpha() and not text.isdigit() for text in found) > 1

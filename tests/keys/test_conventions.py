@@ -168,14 +168,17 @@ def test_key_words_are_not_added_where_the_schema_writes_them() -> None:
         pytest.param(
             {
                 "farm_user": ["id", "login"],
-                "farm_plot": ["id", "name", "create_uid", "write_uid", "sownBy"],
-                "farm_sale": ["id", "kind_id"],
+                "farm_plot": ["id", "name", "create_uid", "write_uid", "sownBy", "owner_grower_id"],
+                "farm_grower": ["id", "name"],
+                "farm_sale": ["id", "grower_invoice_id", "kind_id"],
                 "farm_kind": ["id", "name"],
                 "tool_kind": ["id", "name"],
             },
             {
                 "farm_plot.create_uid → farm_user.id",
                 "farm_plot.write_uid → farm_user.id",
+                "farm_plot.owner_grower_id → farm_grower.id",
+                "farm_sale.grower_invoice_id → farm_grower.id",
                 "farm_sale.kind_id → farm_kind.id",
             },
             {"farm_sale.kind_id → tool_kind.id"},

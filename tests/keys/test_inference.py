@@ -423,7 +423,29 @@ def test_a_panel_of_four_rows_is_told_by_what_and_when():
     assert key.left_columns == key.right_columns == ("country", "year")
 
 
+def test_a_role_may_stand_before_the_key_that_is_meant():
+    invoices = pd.DataFrame({"invoice": range(40), "account_no": np.arange(40) % 12 + 1})
+    accounts = pd.DataFrame({"main_account_no": range(1, 13), "town": list("abcdefghijkl")})
+    assert pairs({"invoices": invoices, "ledger": accounts}) == {("invoices.account_no", "ledger.main_account_no")}
+
+
+def test_the_last_word_of_a_role_is_the_last_word_of_a_table():
+    assets = pd.DataFrame({"asset": range(40), "supplier_company_id": np.arange(40) % 12 + 1})
+    companies = pd.DataFrame({"id": range(1, 13), "town": list("abcdefghijkl")})
+    found = pairs({"assets": assets, "third_party_companies": companies})
+    assert found == {("assets.supplier_company_id", "third_party_companies.id")}
+
+
 def test_a_name_that_fits_needs_no_telling_values():
     accidents = pd.DataFrame({"accident": range(14), "game": [1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 6, 7]})
     games = pd.DataFrame({"id": range(1, 30), "score": [f"{n}:1" for n in range(29)]})
     assert pairs({"accidents": accidents, "game": games}) == {("accidents.game", "game.id")}
+
+
+def test_codes_with_letters_among_numbers_refer_to_no_row_numbers():
+    codes = [f"{number:04}" for number in range(1, 60)] + [f"00D{number}" for number in range(1, 9)]
+    schools = pd.DataFrame({"id": range(1, 101), "school_code": [f"S{number * 7}" for number in range(100)]})
+    offers = pd.DataFrame({"school_number": (codes[::-1] * 3)[:150], "day": range(150)})
+    assert not [key for key in infer_keys({"offers": offers, "schools": schools}) if "school_number" in key.left]
+    numbers = offers.assign(school_number=[number % 60 + 1 for number in range(150)])
+    assert [key for key in infer_keys({"offers": numbers, "schools": schools}) if "school_number" in key.left]
