@@ -319,10 +319,6 @@ class Corpus(Shown):
         """
         return self if self._followed is None else self._followed.corpus()
 
-    def is_as(self, other: Corpus) -> bool:
-        """Whether both have the same tables, of the same state of their files."""
-        return self._by_id == other._by_id and self._origins == other._origins
-
     if TYPE_CHECKING:
         annotate = annotate
         check_keys = check_keys
@@ -703,6 +699,11 @@ def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
     """The given corpus, which ``again`` opens anew."""
     corpus._again = again
     return corpus
+
+
+def are_alike(one: Corpus, other: Corpus) -> bool:
+    """Whether both have the same tables, of the same state of their files."""
+    return one._by_id == other._by_id and one._origins == other._origins
 
 
 def following(corpus: Corpus, seconds: float) -> Corpus:

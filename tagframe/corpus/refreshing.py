@@ -45,12 +45,14 @@ class Refreshing:
 
 
 def _renewed(corpus: Corpus) -> Corpus:
+    from tagframe.corpus.corpus import are_alike
+
     try:
         now = corpus.refresh()
     except Exception as error:  # whatever it is, the tables that are known still serve
         warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
         return corpus
-    if now.is_as(corpus):
+    if are_alike(now, corpus):
         return corpus  # with the indexes made of it
     note("corpus", logging.INFO, f"the source has changed: {'; '.join(now.changes) or 'its files'}")
     return now

@@ -118,7 +118,8 @@ def overlaps(
     start[used] = np.cumsum(size[used]) - size[used]
     every = np.concatenate([*read.values(), none])
     complete, sampled = (
-        np.array([one is not None and getattr(one, what) for one in sketches]) for what in ("complete", "sampled")
+        np.array([one is not None and getattr(one, what) for one in sketches], dtype=bool)
+        for what in ("complete", "sampled")
     )
     # All values of a sample are in the column, so a sample has no end to compare up to.
     no_end = np.uint64(np.iinfo(np.uint64).max)
@@ -152,7 +153,7 @@ def overlaps(
         error = np.where(exact, 0.0, np.sqrt(smooth * (1 - smooth) / np.maximum(seen, 1)))
         return Overlaps(known, share, seen.astype(np.float64), error)
 
-    has_sketch = np.array([one is not None for one in sketches])
+    has_sketch = np.array([one is not None for one in sketches], dtype=bool)
     return shares(mine, rights), shares(theirs, lefts)
 
 

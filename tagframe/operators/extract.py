@@ -94,7 +94,7 @@ def sem_extract(
         tuple(positions),
         tuple(names),
     )
-    options = MapOptions(return_explanations, examples, rows_per_call, suffix, on_error, window)
+    options = MapOptions(suffix, return_explanations, examples, rows_per_call, on_error, window)
     settle = (lambda cells, row: _with_true_quotes(keys, cells, row)) if extract_quotes else None
     return (yield from mapped("sem_extract", frame, resolved, value, _TASK, options, settle=settle))
 

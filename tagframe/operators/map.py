@@ -27,12 +27,12 @@ Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str 
 class MapOptions:
     """The options that :func:`sem_map`, :func:`sem_score` and ``sem_extract`` share; they are described there."""
 
-    return_explanations: bool
-    examples: pd.DataFrame | None
-    rows_per_call: RowsPerCall
     suffix: str
-    on_error: OnError
-    window: int | None
+    return_explanations: bool = False
+    examples: pd.DataFrame | None = None
+    rows_per_call: RowsPerCall = None
+    on_error: OnError = "raise"
+    window: int | None = None
 
 
 _MAP_TASK = f"Do what the instruction says for a row of a table. {WORLD}"
@@ -96,7 +96,7 @@ def sem_map(
     else:
         value = value_of_dtype(dtype) if response_format is None else model_value(response_format)
     resolved = Instruction.resolve(instruction, frame)
-    options = MapOptions(return_explanations, examples, rows_per_call, suffix, on_error, window)
+    options = MapOptions(suffix, return_explanations, examples, rows_per_call, on_error, window)
     return (yield from mapped("sem_map", frame, resolved, value, _MAP_TASK, options))
 
 
@@ -130,7 +130,7 @@ def sem_score(
     Raises:
         RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
     """
-    options = MapOptions(return_explanations, examples, rows_per_call, suffix, on_error, window)
+    options = MapOptions(suffix, return_explanations, examples, rows_per_call, on_error, window)
     resolved = Instruction.resolve(instruction, frame)
     in_packs = score_value(hundredths=True), _PACKED_SCORE_TASK
     return (yield from mapped("sem_score", frame, resolved, score_value(), _SCORE_TASK, options, in_packs=in_packs))

@@ -271,8 +271,8 @@ class TestCorpus:
     def test_a_user_sees_what_is_for_users(self, corpus):
         """What the rooms above work with stands beside the class."""
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
-            "adopt", "annotate", "changes", "check_keys", "describe", "engine", "for_reader", "forget", "hidden",
-            "hide", "ids", "keys", "learn", "learned", "problems", "profile", "profiles", "read", "refresh",
+            "adopt", "annotate", "changes", "check_keys", "current", "describe", "engine", "for_reader", "forget",
+            "hidden", "hide", "ids", "keys", "learn", "learned", "problems", "profile", "profiles", "read", "refresh",
             "retrieve_tables", "save", "save_facts", "show", "source_table", "subset", "tables", "to_ossie", "tools",
             "union", "unprofiled", "whole",
         ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -19,7 +20,7 @@ from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.corpus import Origin
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.engines.sqlite.engine import SQLiteEngine
-from tagframe.errors import FanOut, RowsLost, RowsLostWarning
+from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsLostWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
@@ -216,6 +217,12 @@ def test_both_ways_give_one_frame_and_one_report():
         options = {"how": how, "where": where, "limit": limit, "on_loss": "allow", "on_fanout": "allow"}
         with tempfile.TemporaryDirectory() as folder:
             corpus = write(Path(folder) / "d.sqlite", rows, declared)
+            try:  # numbers are declared to be text
+                by_pandas(plan, corpus, **options)
+            except InvalidArgument as error:
+                with pytest.raises(InvalidArgument, match=re.escape(str(error))):
+                    run_plan(plan, corpus, **options)
+                return
             frame, report = alike(plan, corpus, **options)
             engines.add(report.engine)
             assert frame.dtypes.equals(by_pandas(plan, corpus, **options)[0].dtypes)

@@ -140,7 +140,7 @@ import pandas as pd
 
 from tagframe.operators import OnError, Step, declare
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.map import mapped
+from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.values import value_of_dtype
 
 
@@ -165,11 +165,8 @@ def sem_shout(
         The frame with the column ``_shout``.
     """
     said = Instruction.resolve(instruction, frame)
-    return (
-        yield from mapped(
-            "sem_shout", frame, said, value_of_dtype(None), "Shout.", suffix=suffix, on_error=on_error, window=window
-        )
-    )
+    options = MapOptions(suffix, on_error=on_error, window=window)
+    return (yield from mapped("sem_shout", frame, said, value_of_dtype(None), "Shout.", options))
 '''
 
 
