@@ -94,15 +94,24 @@ def run(name: str, command: str, data: Path, at: str, folder: Path = RESULTS, wo
         printed = json.loads(text)
     except ValueError:
         printed = {"printed": text.rstrip()}
-    if isinstance(printed.get("questions"), list):  # what the data sets hold stays with them
-        printed["questions"] = len(printed["questions"])
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder.mkdir(parents=True, exist_ok=True)
-    made = {**printed, "commit": at, "date": date, "machine": machine(), "command": command}
+    made = {**_counted(printed), "commit": at, "date": date, "machine": machine(), "command": command}
     part = file.with_suffix(".new")
     part.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     part.replace(file)
     return True
+
+
+def _counted(printed: Any) -> Any:
+    """What was printed; of lists of names and of questions their lengths, since what data sets hold stays with them."""
+    if isinstance(printed, dict):
+        return {key: len(one) if _names(key, one) else _counted(one) for key, one in printed.items()}
+    return [*map(_counted, printed)] if isinstance(printed, list) else printed
+
+
+def _names(key: str, printed: Any) -> bool:
+    return isinstance(printed, list) and (key == "questions" or any(isinstance(one, str) for one in printed))
 
 
 def _goes_on(name: str, words: list[str], at: str, work: Path) -> Iterator[str]:

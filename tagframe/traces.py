@@ -33,7 +33,7 @@ _PROVIDERS = {
 
 
 _MEASURED: deque[tuple[Any, float, Mapping[str, Any], Any]] = deque()
-"""Metrics that wait: instruments, values, attributes and contexts. Between requests a record takes twice as long."""
+"""Metrics that wait, as instruments, values, attributes and contexts: many at once are recorded in less time."""
 _AT_ONCE = 256
 
 
@@ -124,7 +124,7 @@ def request(
     messages: Sequence[Mapping[str, Any]] | None,
     answer: str | None,
 ) -> None:
-    """Make the span of a request that has ended, and count it. Both add up to a third to the computing time of the
+    """Make the span of a request that has ended, and count it. Both add about a sixth to the computing time of the
     request, most of it in the SDK; a span has few attributes for this reason.
 
     Args:

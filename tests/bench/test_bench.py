@@ -93,11 +93,12 @@ def test_a_part_is_run_once_for_a_commit(tmp_path, monkeypatch, still):
         return bench.run("part", command, tmp_path, at, results, work)
 
     said = tmp_path / "said.json"
-    said.write_text('{"questions": 3}')
+    said.write_text('{"questions": [{"text": "how many cats"}], "keys": {"missed": ["cat.id = dog.id"], "ms": [1, 2]}}')
     command = """python -c 'import sys; print(open(sys.argv[1]).read())' DIR/said.json"""
     assert ran(command)
     found = json.loads((results / "part.json").read_text())
-    assert found == {"questions": 3, **{name: found[name] for name in AT}, "command": command}
+    about = {**{name: found[name] for name in AT}, "command": command}
+    assert found == {"questions": 1, "keys": {"missed": 1, "ms": [1, 2]}, **about}
     assert found["commit"] == "abc1234"
     assert "cores of" in found["machine"]
     said.write_text("4 tables\n\nno JSON\n")

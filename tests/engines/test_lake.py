@@ -9,6 +9,7 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tagframe.engines.duckdb.connection import Lake
 from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.duckdb.tables import lake_tables
 from tagframe.errors import (
+    ColumnFormatWarning,
     FanOut,
     MissingExtra,
     SourceNotFound,
@@ -650,3 +652,12 @@ def test_dates_of_csv_files_that_do_not_begin_with_the_year_stay_text(tmp_path):
     frame = tf.open_corpus(tmp_path, engine="duckdb", progress=False)["a"]
     assert frame["day"].tolist() == ["01/02/2024", "02/03/2024"], "which is the day is not known"
     assert pd.to_datetime(frame["iso"]).dt.month.tolist() == [2, 3]
+
+
+def test_decimals_that_duckdb_rounds_are_told(tmp_path: Path):
+    for digits in (38, 50):
+        amounts = pa.array([Decimal("1.25")], pa.decimal256(digits, 2) if digits > 38 else pa.decimal128(digits, 2))
+        pq.write_table(pa.table({"id": [1], "amount": amounts, "share": [0.5]}), tmp_path / f"d{digits}.parquet")
+    with pytest.warns(ColumnFormatWarning, match="DuckDB has decimals of 38 digits at most") as told:
+        tf.open_corpus(tmp_path, engine="duckdb", progress=False)
+    assert [str(one.message).split(":")[0] for one in told] == ["d50"]

@@ -212,6 +212,13 @@ class TestDuckDB:
             engine.pick("t", ["number"], numbers[-1:] + 100)
         assert engine.numbered("odd", ["rowid"]) is None  # a column of that name hides them
 
+    def test_one_that_is_open_elsewhere_is_named_with_the_way_out(self, tmp_path, duckdb):
+        with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+            connection.execute("CREATE TABLE orders AS SELECT 1 AS id")
+            assert "is open in another connection: close it" in problem(tmp_path / "x.duckdb")
+            corpus = tf.open_corpus({"orders": connection.table("orders")}, progress=False)
+            assert corpus["orders"]["id"].tolist() == [1]
+
     def test_a_damaged_one_is_named(self, tmp_path, duckdb):
         (tmp_path / "x.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\xff" * 5000)
         assert "cannot be read as a database of DuckDB" in problem(tmp_path / "x.duckdb")

@@ -213,7 +213,10 @@ def test_the_bar_says_what_is_waited_for(lm: LM, other: Other, capsys: pytest.Ca
     call.result()
 
 
-def test_a_store_that_is_locked_is_not_waited_for_to_claim(server: Server, lm: LM, own_store: Path, other: Other):
+def test_prompts_are_sent_without_a_claim_where_the_store_stays_locked(
+    server: Server, lm: LM, own_store: Path, other: Other, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tagframe.lm.dispatch._SECONDS_FOR_A_CLAIM", 0.2)
     with closing(sqlite3.connect(own_store, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
         call = Call(lm, ROWS[:3])

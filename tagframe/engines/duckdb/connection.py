@@ -24,7 +24,7 @@ from tagframe.engines.duckdb.formats import Logged, logged
 from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
 from tagframe.engines.files import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
-from tagframe.errors import TagframeError, UnreadableTable
+from tagframe.errors import ColumnFormatWarning, TagframeError, UnreadableTable, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +36,8 @@ _MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"
 """pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
 _PADDED = r"^\s*[+-]?0[0-9].*"
 _YEAR_LAST = r"^\s*[0-9]{1,2}[^0-9]"
+_DIGITS = 38
+"""Of decimals in DuckDB."""
 _KEPT_LAKES = 16
 IN_FILE = "tagframe file"
 """What a database file is called in a lake."""
@@ -156,7 +158,7 @@ class Lake:
         """
         with self._lock:
             if name not in self._tables:
-                raise UnreadableTable(f"there is no table {name!r} in this lake")
+                raise UnreadableTable(f"there is no table {name!r} any more")
             table = self._tables[name]
             with named_errors(table):
                 state = table.listing()
@@ -179,7 +181,9 @@ class Lake:
             if table.format == "parquet":
                 source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
-                return Opened(table, source, self._columns(source), number, "file_index = 0 AND file_row_number < {}")
+                columns = self._columns(source)
+                self._say_rounded(table, columns)
+                return Opened(table, source, columns, number, "file_index = 0 AND file_row_number < {}")
             if table.format == "duckdb":
                 source = f"{quoted(IN_FILE)}.{quoted(table.home)}.{quoted(table.called)}"
                 columns = self._columns(source)
@@ -191,6 +195,18 @@ class Lake:
                 return Opened(table, source, self._columns(source))
             source, columns = self._csv(table)
             return Opened(table, source, columns)
+
+    def _say_rounded(self, table: LakeTable, columns: Sequence[LakeColumn]) -> None:
+        """Warn of decimals of more than 38 digits: DuckDB reads them as floats."""
+        if not any(column.type == "DOUBLE" for column in columns):
+            return
+        long = f"SELECT DISTINCT name FROM parquet_schema({quoted_texts(table.patterns)}) WHERE precision > {_DIGITS}"
+        if names := sorted(row["name"] for row in self.fetch(long).to_pylist()):
+            warn(
+                f"{table.called}: DuckDB has decimals of {_DIGITS} digits at most, and reads those of "
+                f"{', '.join(names)} as floats of 15 to 17 digits",
+                ColumnFormatWarning,
+            )
 
     def _options(self, table: LakeTable) -> str:
         return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"

@@ -343,6 +343,11 @@ class DuckDBFileEngine(SQLEngine, RowsOnly):
             raise
         except (duckdb.Error, OSError, ValueError, RuntimeError) as error:
             first = (str(error).splitlines() or [""])[0]
+            if "already attached" in first or "set lock" in first:  # by the caller, or by another process
+                raise UnreadableTable(
+                    f"{self.path} is open in another connection: close it, or give the tables themselves, as in "
+                    f"open_corpus({{'orders': connection.table('orders')}}); DuckDB says: {first}"
+                ) from error
             raise UnreadableTable(f"{self.path} cannot be read as a database of DuckDB: {first}") from error
 
     def _table(self, schema: str, name: str) -> LakeTable:

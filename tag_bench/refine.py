@@ -1,0 +1,137 @@
+"""``tag_bench refine``: the effect of a model's choice of tables, by the weight that it is given.
+
+``refine_choices.jsonl`` has the choices of a strong language model among twelve candidates, for questions of Spider and
+BIRD (the model may have seen some of them in training). ``refine_choices_fiben.jsonl`` has choices among fifty tables
+of FIBEN. Tables that were not shown are scored as in the product. Only the first choice is used: there is no second
+search for missing tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tag_bench import benchmark
+from tag_bench.data import Dataset, read_dataset
+from tag_bench.measured import reliability
+from tag_bench.records import RECORDS, Record, Records, settings_of
+from tagframe.embed import get_embedder
+from tagframe.retrieval import METHODS
+from tagframe.retrieval import Question as Asked
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances, possible
+
+WEIGHTS = (0.0, 2.0, 4.0, 8.0)
+"""The weights to try."""
+SIZES = (5, 10, 20)
+FILES = ("refine_choices.jsonl", "refine_choices_fiben.jsonl")
+
+Outcome = tuple[bool, bool, int, float, tuple[float, ...], tuple[bool, ...]]
+"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; the number of tables; the confidence; R and
+completeness by size."""
+
+
+def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
+    """The recorded choices by data set.
+
+    Raises:
+        click.ClickException: the files do not exist.
+    """
+    files = [file for name in FILES if (file := folder / name).is_file()]
+    if not files:
+        raise click.ClickException(f"no {FILES[0]} in {folder}; give a folder like shared/bench")
+    choices: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            choice = json.loads(line)
+            choices[choice["dataset"]].append(choice)
+    return choices
+
+
+def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Outcome]]:
+    """The outcome of each question, by weight."""
+    method = METHODS["auto"]
+    index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
+    positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
+
+    def ask(choice: Mapping[str, Any]) -> Record:
+        question = dataset.questions[choice["position"]]
+        asked = Asked.of(question.text)
+        evidence = method.relevance(index, asked, None)
+        shown = [table.lower() for table in choice["candidates"] if table.lower() in positions]
+        said = Choice(*(tuple(one.lower() for one in choice.get(part, ())) for part in ("needed", "maybe", "missing")))
+        facts = {**evidence.facts, **open_chances(said)}
+        outcomes: dict[str, Outcome] = {}
+        for weight in WEIGHTS:
+            looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
+            looked[[positions[table] for table in shown]] = said.log_odds(shown, possible(index), weight)
+            with_look = replace(evidence, looked=looked, facts=facts)
+            (tables, sure), *selected = (_selected(method, index, asked, with_look, size) for size in (None, *SIZES))
+            by_size = [some for some, _ in selected]
+            recalls = tuple(len(question.gold & some) / len(question.gold) for some in by_size)
+            complete = tuple(question.gold <= some for some in by_size)
+            whole = question.gold <= tables
+            outcomes[f"{weight:g}"] = (tables == question.gold, whole, len(tables), sure, recalls, complete)
+        scores = {f"CR@auto, weight {weight}": float(outcome[1]) for weight, outcome in outcomes.items()}
+        return {"gold_tables": sorted(question.gold), "scores": scores, "outcomes": outcomes}
+
+    def key(choice: Mapping[str, Any]) -> tuple[str, str]:
+        return f"{dataset.name}:{choice['position']}", dataset.questions[choice["position"]].text
+
+    told = records.each(choices, ask, key, dataset.name)
+    return {weight: [record["outcomes"][f"{weight:g}"] for record in told] for weight in WEIGHTS}
+
+
+def _selected(
+    method: Any, index: RetrievalIndex, asked: Asked, evidence: Any, size: int | None
+) -> tuple[set[str], float]:
+    prepared = method.prepare(index, asked, evidence, None, size)
+    selection = method.select(prepared.problem, size)
+    return {index.tables[prepared.tables[at]].id.lower() for at in selection.indices}, selection.confidence
+
+
+def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Exact and complete sets of ``k="auto"`` in percent, tables per question, the confidence and its error, and R and
+    CR by K."""
+    exact, complete, tables, sure, recalls, whole = zip(*outcomes, strict=True)
+    by_size = zip(SIZES, np.mean(recalls, axis=0), np.mean(whole, axis=0), strict=True)
+    return {
+        **{
+            f"K={size}": [round(100 * float(recall), 1), round(100 * float(share), 1)]
+            for size, recall, share in by_size
+        },
+        "exact": round(100 * sum(exact) / len(exact), 1),
+        "complete": round(100 * sum(complete) / len(complete), 1),
+        "tables": round(sum(tables) / len(tables), 2),
+        "confidence": round(100 * sum(sure) / len(sure), 1),
+        "reliability": reliability(np.array(sure), np.array(complete, dtype=float)),
+    }
+
+
+@benchmark("refine")
+@click.option("--data", required=True, type=click.Path(exists=True, path_type=Path), help="The folder.")
+@RECORDS
+def command(data: Path, records: Path | None) -> dict[str, Any]:
+    """Sets of k="auto" with a model's recorded choices as evidence, by the weight of a choice.
+
+    Example: python -m tag_bench refine --data ../shared/bench --json -
+    """
+    encoder = get_embedder()
+    settings = settings_of(embedder=None if encoder is None else encoder.name)
+    result: dict[str, Any] = {"shipped_weight": WEIGHT, **settings}
+    kept = Records(records, settings)
+    together: dict[float, list[Outcome]] = defaultdict(list)
+    for name, choices in read_choices(data).items():
+        found = asked_again(read_dataset(data / name), choices, kept)
+        result[name] = {"questions": len(choices), **{f"{weight:g}": shares(one) for weight, one in found.items()}}
+        for weight, one in found.items():
+            together[weight] += one
+    result["all"] = {f"{weight:g}": shares(one) for weight, one in together.items()}
+    return result
