@@ -83,7 +83,7 @@ def run(name: str, command: str, data: Path, at: str, folder: Path = RESULTS, wo
     program = [sys.executable if words[0] == "python" else str(ROOT / words[0]), *words[1:]]
     code = commit()
     done = subprocess.run([*program, *_goes_on(name, words, at, work)], stdout=subprocess.PIPE, cwd=ROOT, check=False)
-    text = done.stdout.decode("utf-8")
+    text = done.stdout.decode("utf-8").replace(str(data), DATA)  # paths of this machine stay with it
     if done.returncode:
         click.echo(f"{name}: ended with status {done.returncode}, see above", err=True)
         return False
@@ -191,6 +191,8 @@ def page(template: str, results: Results) -> str:
     kept: list[str] = []
     for section in reversed(re.split(r"(?m)^(?=#+ )", template)):
         blocks = [_block(block, results) for block in section.strip().split("\n\n")]
+        following = [block for block, _ in blocks[1:]] + ["the end"]
+        blocks = [one for one, then in zip(blocks, following, strict=True) if then or not one[0].endswith(":")]
         if (_PART.search(section) or _FIGURE.search(section)) and not any(has_figures for _, has_figures in blocks):
             blocks = blocks[:1]  # the heading, for what stands under it
         is_empty = len(blocks) == 1 and section.startswith("#")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlite_utils import Database
 import tagframe as tf
 from tag_bench.measured import memory_mb, peak_mb, spread
 from tagframe.embed import get_embedder
+from tagframe.engines.sql_text import quoted
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index import index_of
 
@@ -122,8 +123,10 @@ def write(tables: Iterator[Table], folder: Path) -> tuple[int, int]:
 
 def put(file: Database, table: Table) -> None:
     """Write one table."""
-    names = [name for name, _ in table.columns]
-    file.table(table.name).create(dict(table.columns)).insert_all(chain([names], table.rows))
+    file.table(table.name).create(dict(table.columns))
+    marks = ", ".join("?" * len(table.columns))  # sqlite-utils inserts 999 columns at most
+    with file.conn:
+        file.conn.executemany(f"INSERT INTO {quoted(table.name)} VALUES ({marks})", table.rows)
 
 
 def change_one(folder: Path) -> None:

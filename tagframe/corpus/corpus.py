@@ -711,7 +711,7 @@ def following(corpus: Corpus, seconds: float) -> Corpus:
     assert corpus._again is not None
     first = opened_by(corpus.subset(corpus.ids), corpus._again)
     first._whole = corpus._whole
-    corpus._followed = Refreshing(first, seconds)
+    corpus._followed = Refreshing(first, seconds, are_alike)
     return corpus
 
 

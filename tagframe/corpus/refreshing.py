@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,11 @@ class Refreshing:
     Args:
         corpus: the first one.
         seconds: how old it may become.
+        are_alike: whether two corpora have the same tables, of the same state.
     """
 
-    def __init__(self, corpus: Corpus, seconds: float) -> None:
-        self._corpus, self._seconds = corpus, seconds
+    def __init__(self, corpus: Corpus, seconds: float, are_alike: Callable[[Corpus, Corpus], bool]) -> None:
+        self._corpus, self._seconds, self._are_alike = corpus, seconds, are_alike
         self._due = time.monotonic() + seconds
         self._opening = threading.Lock()
 
@@ -37,25 +39,22 @@ class Refreshing:
         """The newest one. If it is due, this call opens the source again; other threads get the last one meanwhile."""
         if time.monotonic() >= self._due and self._opening.acquire(blocking=False):
             try:
-                self._corpus = _renewed(self._corpus)
+                self._corpus = self._renewed(self._corpus)
             finally:
                 self._due = time.monotonic() + self._seconds
                 self._opening.release()
         return self._corpus
 
-
-def _renewed(corpus: Corpus) -> Corpus:
-    from tagframe.corpus.corpus import are_alike
-
-    try:
-        now = corpus.refresh()
-    except Exception as error:  # whatever it is, the tables that are known still serve
-        warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
-        return corpus
-    if are_alike(now, corpus):
-        return corpus  # with the indexes made of it
-    note("corpus", logging.INFO, f"the source has changed: {'; '.join(now.changes) or 'its files'}")
-    return now
+    def _renewed(self, corpus: Corpus) -> Corpus:
+        try:
+            now = corpus.refresh()
+        except Exception as error:  # whatever it is, the tables that are known still serve
+            warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
+            return corpus
+        if self._are_alike(now, corpus):
+            return corpus  # with the indexes made of it
+        note("corpus", logging.INFO, f"the source has changed: {'; '.join(now.changes) or 'its files'}")
+        return now
 
 
 def seconds_of(interval: Interval) -> float:

@@ -55,6 +55,8 @@ def test_what_was_not_run_is_not_on_the_page():
     assert "others" not in text
     assert "Below" not in text  # a table of nothing but published figures is none of ours
     assert "## Others\n\nWithout figures.\n" in text
+    told = "# Figures\n\n{first all.2.R} %.\n\nBy table:\n\n| second | {second all.2.R} |\n"
+    assert bench.page(told, {"first": FIRST}) == "# Figures\n\n93.2 %.\n"
     third = {"cases": [{"name": "open", "seconds": 0.714}], **AT}
     both = bench.page(TEMPLATE, {"third": third})
     assert "## Tables\n\n### Below" in both
@@ -93,12 +95,15 @@ def test_a_part_is_run_once_for_a_commit(tmp_path, monkeypatch, still):
         return bench.run("part", command, tmp_path, at, results, work)
 
     said = tmp_path / "said.json"
-    said.write_text('{"questions": [{"text": "how many cats"}], "keys": {"missed": ["cat.id = dog.id"], "ms": [1, 2]}}')
+    keys = {"missed": ["cat.id = dog.id"], "ms": [1, 2]}
+    said.write_text(
+        json.dumps({"questions": [{"text": "how many cats"}], "keys": keys, "file": str(tmp_path / "x.json")})
+    )
     command = """python -c 'import sys; print(open(sys.argv[1]).read())' DIR/said.json"""
     assert ran(command)
     found = json.loads((results / "part.json").read_text())
     about = {**{name: found[name] for name in AT}, "command": command}
-    assert found == {"questions": 1, "keys": {"missed": 1, "ms": [1, 2]}, **about}
+    assert found == {"questions": 1, "keys": {"missed": 1, "ms": [1, 2]}, "file": "DIR/x.json", **about}
     assert found["commit"] == "abc1234"
     assert "cores of" in found["machine"]
     said.write_text("4 tables\n\nno JSON\n")
