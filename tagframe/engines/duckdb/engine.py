@@ -5,6 +5,7 @@ Files are Parquet, CSV and JSON, in parts, Delta and Iceberg.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -45,8 +46,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class _ReadByDuckDB(SQLEngine):
+    """A source whose tables DuckDB reads in place."""
+
+    @abstractmethod
+    def reading(self, table: str) -> AbstractContextManager[LakeRows]:
+        """The rows of a table, as they are now."""
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a table in pieces."""
+        with self.reading(shape.name) as source:
+            for batch in source.batches(shape.columns, CHUNK_ROWS):
+                yield frame_chunk(from_arrow(batch))
+
+
 @dataclass(frozen=True)
-class LakeEngine(SQLEngine):
+class LakeEngine(_ReadByDuckDB):
     """Tables of files, queried by DuckDB without being loaded.
 
     Rows of Parquet files are numbered by their positions in their files. Integers beside nulls are ``Int64``, as those
@@ -119,12 +134,6 @@ class LakeEngine(SQLEngine):
                     yield statistics_of(self.lake, opened)
             except UnreadableTable as error:
                 yield error
-
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows of a table in pieces."""
-        with self.reading(shape.name) as source:
-            for batch in source.batches(shape.columns, CHUNK_ROWS):
-                yield frame_chunk(from_arrow(batch))
 
     @contextmanager
     def reading(self, table: str) -> Iterator[LakeRows]:
@@ -249,7 +258,7 @@ _MAIN = "main"
 
 
 @dataclass(frozen=True)
-class DuckDBFileEngine(SQLEngine, RowsOnly):
+class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
     """A database file of DuckDB. Tables of other schemas than ``main`` are called ``schema.table``.
 
     Rows are numbered by their row ids. The file is open only while it is read, because nobody can write to it then.
@@ -306,12 +315,6 @@ class DuckDBFileEngine(SQLEngine, RowsOnly):
                 )
             )
         return found
-
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows of a table in pieces."""
-        with self.reading(shape.name) as source:
-            for batch in source.batches(shape.columns, CHUNK_ROWS):
-                yield frame_chunk(from_arrow(batch))
 
     @contextmanager
     def reading(self, table: str) -> Iterator[LakeRows]:
