@@ -30,6 +30,8 @@ NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "kept_in", "li
 """Options that say where something is written or kept: no figure depends on them."""
 SELECTIONS = frozenset({"limit", "questions", "drawn_questions", "wanted"})
 """Options that say how many questions are asked: a record of a question does not depend on them."""
+CODE = ("tagframe", "tag_bench", "pipelines", "pyproject.toml", "constraints*.txt", ":(exclude)*.md")
+"""What figures depend on, as git's path patterns."""
 _BEGIN = b'{"id"'
 
 RECORDS = click.option(
@@ -61,14 +63,14 @@ def with_progress(items: Sequence[T], description: str, unit: str = "question") 
 
 
 def commit() -> str | None:
-    """The last commit that changed this code, with ``-dirty`` if it was changed since; None outside a clone.
+    """The last commit that changed what figures depend on (:data:`CODE`), with ``-dirty`` if it was changed since; None
+    outside a clone.
 
-    Pages and results of benchmarks are no code, so that results can be committed.
+    So tests, pages and results can be committed, and figures stay those of the same code.
     """
     root = Path(__file__).resolve().parents[1]
-    code = [".", ":(exclude)bench", ":(exclude)docs", ":(exclude)*.md"]
-    at = _git(root, "log", "-1", "--format=%h", "--abbrev=7", "--", *code)
-    return f"{at}-dirty" if at and _git(root, "status", "--porcelain", "--untracked-files=no", "--", *code) else at
+    at = _git(root, "log", "-1", "--format=%h", "--abbrev=7", "--", *CODE)
+    return f"{at}-dirty" if at and _git(root, "status", "--porcelain", "--untracked-files=no", "--", *CODE) else at
 
 
 def _git(root: Path, *command: str) -> str | None:

@@ -130,15 +130,39 @@ def test_settings_are_the_options_of_the_command_and_the_commit(tmp_path):
     assert given == {"plugin": "mine", "data": tmp_path.name, "sizes": [2], "embedder": "words", "commit": commit()}
 
 
-def test_the_commit_is_that_of_this_code_alone(tmp_path, monkeypatch):
-    command = ["git", "diff", "--name-only", str(commit()).removesuffix("-dirty"), "HEAD"]
-    changed = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    if changed.returncode:
-        pytest.skip("not a clone")
-    assert [
-        name for name in changed.stdout.split() if not name.startswith(("bench/", "docs/")) and name[-3:] != ".md"
-    ] == []
-    # Unpacked from an archive into some other repository: its commit says nothing of this code.
+def test_the_commit_is_that_of_the_code_that_figures_depend_on(tmp_path, monkeypatch):
+    clone = tmp_path / "clone"
+    for name in ("tag_bench/records.py", "tag_bench/page/page.md", "tagframe/core.py", "tests/test_core.py",
+                 "constraints-other.txt", "README.md", "Makefile"):  # fmt: skip
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).write_text("first")
+
+    def git(*command):
+        by = ("-c", "user.name=n", "-c", "user.email=e")
+        done = subprocess.run(["git", *by, *command], cwd=clone, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def committed():
+        git("add", ".")
+        git("commit", "-qm", "all")
+        return git("rev-parse", "--short=7", "HEAD")
+
+    git("init", "-q")
+    monkeypatch.setattr(records_module, "__file__", str(clone / "tag_bench" / "records.py"))
+    first = committed()
+    for name in ("tests/test_core.py", "tag_bench/page/page.md", "README.md", "Makefile"):
+        (clone / name).write_text("second")
+        assert commit() == first
+        committed()
+        assert commit() == first
+    for name in ("tagframe/core.py", "constraints-other.txt"):
+        (clone / name).write_text("second")
+        assert str(commit()).endswith("-dirty")
+        first = committed()
+        assert commit() == first
+
+
+def test_the_commit_is_none_for_an_archive_in_another_repository(tmp_path, monkeypatch):
     inside = tmp_path / "other" / "tag_bench"
     inside.mkdir(parents=True)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
