@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from tagframe.joins.components import Components
 
 Kind = Literal["joined", "subquery", "set operation", "no predicate"]
 Column = tuple[str, str]
@@ -53,130 +56,90 @@ class GoldJoins:
     blocks: tuple[JoinBlock, ...]
 
 
-def classes_of(pairs: list[tuple[Column, Column]]) -> frozenset[frozenset[Column]]:
+def classes_of(pairs: Sequence[tuple[Column, Column]]) -> frozenset[frozenset[Column]]:
     """The sets of columns that are equal if each pair is."""
-    groups: list[set[Column]] = []
+    groups = Components(column for pair in pairs for column in pair)
     for one, other in pairs:
-        touching = [group for group in groups if one in group or other in group]
-        groups = [group for group in groups if group not in touching]
-        groups.append({one, other}.union(*touching))
-    return frozenset(frozenset(group) for group in groups)
+        groups.join(one, other)
+    return frozenset(map(frozenset, groups.groups()))
 
 
-class _Block:
-    """One SELECT with the tables of its FROM, and the enclosing SELECT."""
+@dataclass(frozen=True)
+class _Columns:
+    """Where the columns of a statement come from, by the ``schema``."""
 
-    def __init__(
-        self, select: exp.Select, schema: Schema, outer: _Block | None, named: Mapping[str, exp.Select] | None = None
-    ) -> None:
-        from sqlglot import exp
+    schema: Schema
 
-        self.select, self.schema, self.outer = select, schema, outer
-        inherited: Mapping[str, exp.Select] = outer.named if outer is not None else {}
-        self.named: Mapping[str, exp.Select] = inherited if named is None else named
-        self.tables: dict[str, str] = {}
-        self.derived: dict[str, _Block] = {}
-        self.names: list[str] = []
-        sources = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
-        for source in sources:
-            item = source.this if source is not None else None
-            if isinstance(item, exp.Table):
-                name, alias = item.name.lower(), item.alias_or_name.lower()
-                if name in self.named:
-                    others = {other: query for other, query in self.named.items() if other != name}
-                    self.derived[alias] = _Block(self.named[name], schema, outer, others)
-                else:
-                    self.names.append(name)
-                    self.tables[alias] = name
-            elif isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select):
-                self.derived[item.alias_or_name.lower()] = _Block(item.this, schema, outer, self.named)
-
-    def place(self, column: Any) -> tuple[int, str] | None:
-        """The position in ``tables`` and the name of a column of a table in this FROM."""
+    def resolve(self, node: Any, scope: Scope | None) -> Column | None:
+        """The table and column of a column expression of a SELECT, or of one around it."""
+        column = node.unnest()
+        if scope is None or not isinstance(column, exp.Column):
+            return None
         name, owner = column.name.lower(), column.table.lower()
-        for position, (alias, table) in enumerate(self.tables.items()):
+        for alias, source in sorted(_sources(scope), key=lambda one: isinstance(one[1], Scope)):
+            if owner in ("", alias):
+                if isinstance(source, Scope):
+                    found = self.projected(source, name)
+                else:
+                    table = source.name.lower()
+                    found = (table, name) if owner or name in self.schema.get(table, ()) else None
+                if found is not None:
+                    return found
+        while scope.parent is not None and not scope.is_subquery:  # only a subquery sees what is around it
+            scope = scope.parent
+        return self.resolve(column, scope.parent)
+
+    def projected(self, scope: Scope, name: str | None = None) -> Column | None:
+        """The column of the SELECT with this ``name``, or its first."""
+        for item in scope.expression.expressions:
+            if name is None or item.alias_or_name.lower() == name:
+                return self.resolve(item.unalias(), scope)
+        return None
+
+    def place(self, column: exp.Column, tables: Mapping[str, str]) -> tuple[int, str] | None:
+        """The position in ``tables``, which are by their aliases, and the name of a column of one of them."""
+        name, owner = column.name.lower(), column.table.lower()
+        for position, (alias, table) in enumerate(tables.items()):
             if owner == alias or (not owner and name in self.schema.get(table, ())):
                 return position, name
         return None
 
-    def resolve(self, column: Any) -> Column | None:
-        """The table and column of a column expression."""
-        from sqlglot import exp
 
-        if isinstance(column, exp.Paren):
-            return self.resolve(column.this)
-        if not isinstance(column, exp.Column):
-            return None
-        name, owner = column.name.lower(), column.table.lower()
-        if owner:
-            if owner in self.tables:
-                return self.tables[owner], name
-            if owner in self.derived:
-                return self.derived[owner].projected(name)
-        else:
-            for table in self.tables.values():
-                if name in self.schema.get(table, ()):
-                    return table, name
-            for block in self.derived.values():
-                found = block.projected(name)
-                if found is not None:
-                    return found
-        return self.outer.resolve(column) if self.outer is not None else None
-
-    def projected(self, name: str | None = None) -> Column | None:
-        """The column of the SELECT with this ``name``, or its first."""
-        for item in self.select.expressions:
-            if name is None or item.alias_or_name.lower() == name:
-                return self.resolve(item.unalias())
-        return None
+def _sources(scope: Scope) -> list[tuple[str, exp.Table | Scope]]:
+    """What stands in the FROM of a SELECT, by alias: tables, and queries with a name."""
+    select = scope.expression
+    items = [item.this for item in (select.args.get("from_"), *(select.args.get("joins") or ())) if item is not None]
+    return [(one.alias.lower() or one.name.lower(), scope.sources[one.alias_or_name]) for one in items
+            if one.alias_or_name in scope.sources]  # fmt: skip
 
 
-def _own_nodes(select: exp.Select) -> Iterator[Any]:
+def _own_nodes(select: exp.Expr) -> Iterator[Any]:
     """The expressions of a SELECT without those of the SELECTs inside it."""
-    from sqlglot import exp
-
     yield from select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query))
 
 
-def _inner_select(node: Any) -> Any | None:
-    from sqlglot import exp
-
-    while isinstance(node, (exp.Subquery, exp.Paren)):
-        node = node.this
-    return node if isinstance(node, exp.Query) else None
-
-
-def _selects(query: Any) -> list[Any]:
+def _selects(scope: Scope) -> list[Scope]:
     """The plain SELECTs of a query: one, or those of a set operation."""
-    from sqlglot import exp
-
-    if isinstance(query, exp.Subquery):
-        return _selects(query.this)
-    if isinstance(query, exp.SetOperation):
-        return _selects(query.this) + _selects(query.expression)
-    return [query] if isinstance(query, exp.Select) else []
+    return [part for each in scope.set_operation_scopes for part in _selects(each)] or [scope]
 
 
-def _join_block(block: _Block, dialect: str) -> JoinBlock:
+def _join_block(select: exp.Expr, tables: Mapping[str, str], columns: _Columns, dialect: str) -> JoinBlock:
     """The SELECT's FROM with its joins; if a join has no ON, with the predicates of WHERE that link tables."""
-    from sqlglot import exp
-
-    select = block.select
-    rows = exp.Select(expressions=[exp.column("rowid", table=alias, quoted=True) for alias in block.tables])
-    for part in ("from_", "from", "joins"):
+    rows = exp.Select(expressions=[exp.column("rowid", table=alias, quoted=True) for alias in tables])
+    for part in ("from_", "joins"):
         if select.args.get(part):
             rows.set(part, select.args[part])
     links, pairs = [], []
-    tables = tuple(block.tables.values())
+    names = tuple(tables.values())
     for node in _own_nodes(select):
-        if isinstance(node, exp.EQ) and all(isinstance(side, exp.Column) for side in (node.left, node.right)):
-            one, other = block.place(node.left), block.place(node.right)
-            if one is not None and other is not None and tables[one[0]] != tables[other[0]]:
+        if isinstance(node, exp.EQ) and isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column):
+            one, other = columns.place(node.left, tables), columns.place(node.right, tables)
+            if one is not None and other is not None and names[one[0]] != names[other[0]]:
                 pairs.append((one, other))
                 links.append(node.copy())
     if links and any(not join.args.get("on") and not join.args.get("using") for join in select.args.get("joins") or ()):
         rows = rows.where(*links)
-    return JoinBlock(tables, rows.sql(dialect=dialect), tuple(pairs))
+    return JoinBlock(names, rows.sql(dialect=dialect), tuple(pairs))
 
 
 def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoins:
@@ -185,50 +148,42 @@ def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoin
     Raises:
         sqlglot.errors.ParseError: the statement is not SQL.
     """
-    import sqlglot
-    from sqlglot import exp
-
-    tree = sqlglot.parse_one(sql, dialect=dialect)
-    named = {cte.alias.lower(): cte.this for cte in tree.find_all(exp.CTE) if isinstance(cte.this, exp.Select)}
+    tree, columns = sqlglot.parse_one(sql, dialect=dialect), _Columns(schema)
     direct: list[tuple[Column, Column]] = []
     nested: list[tuple[Column, Column]] = []
     sets: list[tuple[Column, Column]] = []
     twice = False
-    texts: list[JoinBlock] = []
+    blocks: list[JoinBlock] = []
 
     def link(pairs: list[tuple[Column, Column]], one: Column | None, other: Column | None) -> None:
         if one is not None and other is not None and one[0] != other[0]:
             pairs.append((one, other))
 
-    def visit(query: Any, outer: _Block | None) -> list[_Block]:
-        nonlocal twice
-        blocks = []
-        for select in _selects(query):
-            block = _Block(select, schema, outer, named)
-            blocks.append(block)
-            twice = twice or len(set(block.names)) < len(block.names)
-            if len(block.names) > 1 and not block.derived:
-                texts.append(_join_block(block, dialect))
-            for node in _own_nodes(select):
-                if isinstance(node, exp.EQ):
-                    link(direct, block.resolve(node.left), block.resolve(node.right))
-                    for side, other in ((node.left, node.right), (node.right, node.left)):
-                        inner = _inner_select(other)
-                        for part in _selects(inner) if inner is not None else ():
-                            link(nested, block.resolve(side), _Block(part, schema, block).projected())
-                elif isinstance(node, exp.In) and node.args.get("query") is not None:
-                    for part in _selects(_inner_select(node.args["query"])):
-                        link(nested, block.resolve(node.this), _Block(part, schema, block).projected())
-                elif node is not select and isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
-                    visit(node, block)
-                elif isinstance(node, exp.Subquery) and node is not select:
-                    visit(node.this, block)
-        for later in blocks[1:]:
-            link(sets, blocks[0].projected(), later.projected())
-        return blocks
-
-    visit(tree, None)
-    read = frozenset(table.name.lower() for table in tree.find_all(exp.Table)) - frozenset(named)
+    for scope in traverse_scope(tree):
+        first, *later = _selects(scope)
+        for part in later:
+            link(sets, columns.projected(first), columns.projected(part))
+        if later:
+            continue
+        sources = _sources(scope)
+        names = [source.name.lower() for _, source in sources if isinstance(source, exp.Table)]
+        twice = twice or len(set(names)) < len(names)
+        if 1 < len(names) == len(sources):
+            tables = dict(zip((alias for alias, _ in sources), names, strict=True))
+            blocks.append(_join_block(scope.expression, tables, columns, dialect))
+        for node in _own_nodes(scope.expression):
+            if isinstance(node, exp.EQ):
+                link(direct, columns.resolve(node.left, scope), columns.resolve(node.right, scope))
+        for inner in scope.subquery_scopes:
+            side, around = inner.expression, inner.expression.parent
+            while isinstance(around, exp.Subquery | exp.Paren):
+                side, around = around, around.parent
+            if isinstance(around, exp.In | exp.EQ):
+                ours = around.expression if around.this is side else around.this
+                for part in _selects(inner):
+                    link(nested, columns.resolve(ours, scope), columns.projected(part))
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    read = frozenset(table.name.lower() for table in tree.find_all(exp.Table)) - defined
     kind: Kind = "joined" if direct else "subquery" if nested else "set operation" if sets else "no predicate"
-    pairs = direct + nested or sets
-    return GoldJoins(read, frozenset(map(frozenset, pairs)), classes_of(pairs), kind, twice, tuple(texts))
+    every = direct + nested or sets
+    return GoldJoins(read, frozenset(map(frozenset, every)), classes_of(every), kind, twice, tuple(blocks))
