@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import tagframe as tf
 from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn
-from tag_bench.measured import reliability
+from tag_bench.measured import reliability, timed
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tag_bench.syn_shown import pooled
 from tagframe.answer.doubts import doubts_of
@@ -90,9 +89,8 @@ def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records)
             rows = _gold_rows(sql_of[question.database, question.position], question, pool)
         except TagframeError:
             return record
-        began = perf_counter()
-        kinds = sorted({doubt.reason for doubt in doubts_of(rows, found, question.text)})
-        return {**record, "doubts": kinds, "seconds": perf_counter() - began}
+        seconds, doubts = timed(lambda: doubts_of(rows, found, question.text))
+        return {**record, "doubts": sorted({doubt.reason for doubt in doubts}), "seconds": seconds}
 
     def key(question: Question) -> tuple[str, str]:
         return f"{folder.resolve().name}:{question.position}", question.text

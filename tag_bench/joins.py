@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -21,6 +20,7 @@ import pandas as pd
 from tag_bench import benchmark, number
 from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
+from tag_bench.measured import timed
 from tag_bench.merge_cost import merge_ratio
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.perturbed import DISTURBANCES
@@ -306,9 +306,9 @@ def command(
     if perturb:
         chosen = [database for database in filled if half is None or database.name in read_halves(data)[half]]
         return {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
-    started = time.perf_counter()
-    every = {database.name: infer_key_pairs(database.tables, declared=False, min_score=0.0) for database in filled}
-    seconds = time.perf_counter() - started
+    seconds, every = timed(
+        lambda: {one.name: infer_key_pairs(one.tables, declared=False, min_score=0.0) for one in filled}
+    )
     keys = {name: [key for key in found if key.score >= ACCEPTED] for name, found in every.items()}
     bare = [database for database in databases if database.file is None]
     bare_keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in bare}

@@ -8,17 +8,27 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import numpy as np
 
 from tagframe.retrieval.problem import Floats
 
+T = TypeVar("T")
+
 _QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of runs: no progress bars, and no download of prices."""
+
+
+def timed(run: Callable[[], T]) -> tuple[float, T]:
+    """The seconds that a call takes, and its result."""
+    started = time.perf_counter()
+    result = run()
+    return time.perf_counter() - started, result
 
 
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 import tagframe
+from tag_bench.measured import timed
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
 
@@ -21,7 +21,8 @@ def merge_ratio(rows: int) -> dict[str, float]:
     """Our time relative to plain pandas, for a fact of ``rows`` rows and three dimensions, by integer keys."""
     frames = _frames(rows)
     plan = _plan(frames)
-    ours, plain = _seconds(lambda: tagframe.merge(frames, plan=plan)), _seconds(lambda: _plain(frames))
+    runs = (lambda: tagframe.merge(frames, plan=plan)), (lambda: _plain(frames))
+    ours, plain = (statistics.median(timed(run)[0] for _ in range(_REPEATS)) for run in runs)
     return {"clean": round(ours / plain, 3), "clean_seconds": round(ours, 3), "plain_seconds": round(plain, 3)}
 
 
@@ -55,12 +56,3 @@ def _plain(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     for name in _DIMENSIONS:
         frame = frame.merge(frames[f"shop.{name}"], on=f"{name}_id")
     return frame
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    found = []
-    for _ in range(_REPEATS):
-        started = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - started)
-    return statistics.median(found)

@@ -6,7 +6,6 @@ The answer key is published with the questions, so the hand-written pipelines ar
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judg
 from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
 from tag_bench.answers.published import table
 from tag_bench.answers.records import Record, summary, with_repairs
+from tag_bench.measured import timed
 from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
 from tag_bench.server import Server
 from tagframe.embed import get_embedder
@@ -70,18 +70,16 @@ def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
         corpus = databases.corpus(name)
         stored = sum(profile.rows or 0 for profile in corpus)
         click.echo(f"{name}: reading the vectors of {stored:,} rows, or making missing ones", err=True)
-        began = time.perf_counter()
         with tf.context(progress=None):
-            indexed = databases.nearest_rows(name).index()
-        seconds = round(time.perf_counter() - began, 1)
+            seconds, indexed = timed(databases.nearest_rows(name).index)
         taken[name] = {
             "rows": indexed.rows,
             "vectors": len(indexed.texts),
             "left_out": indexed.left_out,
-            "seconds": seconds,
+            "seconds": round(seconds, 1),
         }
         left_out = f", {indexed.left_out:,} left out by --rows" if indexed.left_out else ""
-        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,} s{left_out}", err=True)
+        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,.1f} s{left_out}", err=True)
     return taken
 
 

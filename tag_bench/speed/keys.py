@@ -11,7 +11,6 @@ import json
 import sqlite3
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import click
 import numpy as np
 
 from tag_bench import benchmark
-from tag_bench.measured import in_process, peak_mb
+from tag_bench.measured import in_process, peak_mb, timed
 from tag_bench.speed.lakes import ADJECTIVES, NOUNS
 
 _ROWS = 200
@@ -85,15 +84,15 @@ def _measure(file: str) -> dict[str, Any]:
     embedder = get_embedder()
     if embedder is not None:
         embedder.encode(["the encoder is loaded once"])
-    started = time.perf_counter()
-    corpus = tf.open_corpus(file)
-    tables = corpus.tables["id"].tolist()
-    subject = tables[len(tables) // 2].partition(".")[2].replace("_", " ")
-    found = corpus.retrieve_tables(f"What is the amount of each {subject} by company?")
-    first = time.perf_counter() - started
-    started = time.perf_counter()
-    _ = found.join_plan
-    planned = time.perf_counter() - started
+
+    def asked() -> tf.RetrievedTables:
+        corpus = tf.open_corpus(file)
+        tables = corpus.tables["id"].tolist()
+        subject = tables[len(tables) // 2].partition(".")[2].replace("_", " ")
+        return corpus.retrieve_tables(f"What is the amount of each {subject} by company?")
+
+    first, found = timed(asked)
+    planned, _ = timed(lambda: found.join_plan)
     return {
         "first_question_seconds": round(first, 2),
         "plan_seconds": round(planned, 3),

@@ -7,8 +7,7 @@ JAR's weights for BIRD. If both finish, their objectives are compared.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ import numpy as np
 
 from tag_bench import DATA, benchmark, number
 from tag_bench.data import Dataset, read_dataset, read_decompositions
-from tag_bench.measured import spread
+from tag_bench.measured import spread, timed
 from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
-from tagframe.retrieval import Question, Selection
+from tagframe.retrieval import Question
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import CANDIDATES, column_joins
 from tagframe.retrieval.methods.exact import exact
@@ -47,13 +46,6 @@ def cases(
         omega = column_joins(index, tables, link_share=0.0)
         found.append(ColumnProblem(ranking[tables], each, omega))
     return found
-
-
-def timed(run: Callable[[], Selection]) -> tuple[float, Selection]:
-    """Milliseconds of one run, and its result."""
-    started = time.perf_counter()
-    selection = run()
-    return 1000 * (time.perf_counter() - started), selection
 
 
 @benchmark("selectors")
@@ -88,14 +80,16 @@ def command(
     for k in (2, 3, 5, 10):
         reduced = [problem.reduce() for problem in problems]
         optimal = [timed(partial(exact, problem, k)) for problem in reduced]
-        report["exact"][str(k)] = spread([ms for ms, _ in optimal])
-        report["greedy"][str(k)] = spread([timed(partial(greedy, problem, k))[0] for problem in reduced])
+        report["exact"][str(k)] = spread([1000 * seconds for seconds, _ in optimal])
+        report["greedy"][str(k)] = spread([1000 * timed(partial(greedy, problem, k))[0] for problem in reduced])
         solved, ratios, ended = [], [], True
         on_solver = mip_questions if k in mip_sizes else 0
-        for case, (ms, best) in with_progress(list(zip(problems, optimal, strict=True))[:on_solver], f"mip, K={k}"):
-            solver_ms, selection = timed(partial(mip, case, k, PAPER_WEIGHTS, seconds=mip_seconds))
-            solved.append(solver_ms)
-            ratios.append(solver_ms / ms)
+        for case, (seconds, best) in with_progress(
+            list(zip(problems, optimal, strict=True))[:on_solver], f"mip, K={k}"
+        ):
+            on_solver_seconds, selection = timed(partial(mip, case, k, PAPER_WEIGHTS, seconds=mip_seconds))
+            solved.append(1000 * on_solver_seconds)
+            ratios.append(on_solver_seconds / seconds)
             if selection.note:
                 ended = False
             else:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 import tagframe as tf
-from tag_bench.measured import memory_mb, peak_mb
+from tag_bench.measured import memory_mb, peak_mb, timed
 from tag_bench.postgres_server import postgres_server
 from tag_bench.server import ServerProcess
 
@@ -88,13 +89,9 @@ def _many_tables(_: Path, scale: float) -> Iterator[str]:
 
 
 def _opened(url: str, _: Path) -> Figures:
-    started, cpu = time.perf_counter(), time.process_time()
-    corpus = tf.open_corpus(url, progress=False)
-    return {
-        "tables": len(corpus),
-        "seconds": time.perf_counter() - started,
-        "cpu_seconds": time.process_time() - cpu,
-    }
+    cpu = time.process_time()
+    seconds, corpus = timed(lambda: tf.open_corpus(url, progress=False))
+    return {"tables": len(corpus), "seconds": seconds, "cpu_seconds": time.process_time() - cpu}
 
 
 def _retrieved(url: str, _: Path) -> Figures:
@@ -108,9 +105,8 @@ def _retrieved(url: str, _: Path) -> Figures:
     for number in range(_QUESTIONS + 1):
         words = _WORDS.split()
         one, other = words[number % len(words)], words[(number + 5) % len(words)]
-        started = time.perf_counter()
-        corpus.tables.tag.retrieve_tables(f"What is the amount of each {one} by the name of its {other}?", k=5)
-        times.append(time.perf_counter() - started)
+        asked = f"What is the amount of each {one} by the name of its {other}?"
+        times.append(timed(partial(corpus.tables.tag.retrieve_tables, asked, k=5))[0])
     return {"first_seconds": times[0], "median_ms": 1000 * statistics.median(times[1:])}
 
 
@@ -154,19 +150,21 @@ def _beside(url: str, merged: Callable[[Any], Any], sql: str) -> Figures:
     found = _found(url)
     ours, hand, travelled = [], [], []
     with adbc.connect(url) as connection, connection.cursor() as cursor:
+
+        def by_hand() -> pd.DataFrame:
+            cursor.execute(sql)
+            rows: pd.DataFrame = cursor.fetch_arrow_table().to_pandas()
+            return rows
+
         for _ in range(_REPEATS):
             before = _received()
-            started = time.perf_counter()
-            frame = merged(found)
-            ours.append(time.perf_counter() - started)
+            seconds, frame = timed(lambda: merged(found))
+            ours.append(seconds)
             travelled.append(_received() - before)
-            started = time.perf_counter()
-            cursor.execute(sql)
-            by_hand = cursor.fetch_arrow_table().to_pandas()
-            hand.append(time.perf_counter() - started)
-            assert len(frame) == len(by_hand)
-    started = time.perf_counter()
-    assert frame.tag.merge_report.start_rows
+            seconds, same = timed(by_hand)
+            hand.append(seconds)
+            assert len(frame) == len(same)
+    report_seconds, _ = timed(lambda: frame.tag.merge_report.start_rows)
     return {
         "rows": len(frame),
         "engine_is_postgres": float(frame.tag.merge_report.engine == "postgres"),
@@ -175,7 +173,7 @@ def _beside(url: str, merged: Callable[[Any], Any], sql: str) -> Figures:
         "ratio": statistics.median(ours) / statistics.median(hand),
         "received_kb": statistics.median(travelled) / 1000,
         "result_kb": float(frame.memory_usage(deep=True).sum()) / 1000,
-        "report_seconds": time.perf_counter() - started,
+        "report_seconds": report_seconds,
     }
 
 
@@ -206,12 +204,10 @@ def _whole(url: str, _: Path) -> Figures:
     engine = sqlalchemy.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.connect() as connection:
         for _repeat in range(_REPEATS):
-            started = time.perf_counter()
-            frame = found.merge()
-            ours.append(time.perf_counter() - started)
-            started = time.perf_counter()
-            other = pd.read_sql(sqlalchemy.text(_BY_HAND), connection)
-            theirs.append(time.perf_counter() - started)
+            seconds, frame = timed(found.merge)
+            ours.append(seconds)
+            seconds, other = timed(lambda: pd.read_sql(sqlalchemy.text(_BY_HAND), connection))
+            theirs.append(seconds)
             assert len(frame) == len(other)
     return {
         "rows": len(frame),
@@ -281,17 +277,13 @@ def _lake_rows(corpus: tf.Corpus, **options: Any) -> tuple[Any, Any]:
 
 
 def _lake_opened(source: str, folder: Path) -> Figures:
-    started = time.perf_counter()
-    corpus = tf.open_corpus(source, progress=False)
-    seconds = time.perf_counter() - started
+    seconds, corpus = timed(lambda: tf.open_corpus(source, progress=False))
     return {"seconds": seconds, "tables": len(corpus), "rows": float(corpus.profile("orders").rows or 0)}
 
 
 def _lake_merged(source: str, folder: Path) -> Figures:
     corpus = tf.open_corpus(source, progress=False)
-    started = time.perf_counter()
-    frame, _ = _lake_rows(corpus, where={"region_id": _PASSING})
-    seconds = time.perf_counter() - started
+    seconds, (frame, _) = timed(lambda: _lake_rows(corpus, where={"region_id": _PASSING}))
     (folder / "seconds").write_text(repr(seconds))
     return {"seconds": seconds, "rows": len(frame)}
 
@@ -301,20 +293,15 @@ def _lake_by_hand(source: str, folder: Path) -> Figures:
     import duckdb
 
     connection = duckdb.connect(config={"threads": 2})
-    started = time.perf_counter()
-    frame = connection.sql(_LAKE_SQL.format(source=source, region=_PASSING)).df()
-    seconds = time.perf_counter() - started
+    seconds, frame = timed(lambda: connection.sql(_LAKE_SQL.format(source=source, region=_PASSING)).df())
     return {"seconds": seconds, "rows": len(frame), "ratio": float((folder / "seconds").read_text()) / seconds}
 
 
 def _lake_limited(source: str, folder: Path) -> Figures:
     corpus = tf.open_corpus(source, progress=False)
-    started = time.perf_counter()
-    frame, report = _lake_rows(corpus, limit=100)
-    seconds = time.perf_counter() - started
-    started = time.perf_counter()
-    counted = report.steps[0].rows_in
-    return {"seconds": seconds, "rows": len(frame), "report_seconds": time.perf_counter() - started, "counted": counted}
+    seconds, (frame, report) = timed(lambda: _lake_rows(corpus, limit=100))
+    report_seconds, counted = timed(lambda: report.steps[0].rows_in)
+    return {"seconds": seconds, "rows": len(frame), "report_seconds": report_seconds, "counted": counted}
 
 
 LAKE = SourceCase(
@@ -351,14 +338,22 @@ def reviews(rows: int, files: int) -> Callable[[Path, float], AbstractContextMan
 
 
 _BATCHED, _BATCH_FILES = 2_000_000, 8
+_CLASSIC = "{text} is about a classic"
+
+
+@contextmanager
+def _asked() -> Iterator[ServerProcess]:
+    """A server that is the model of the block."""
+    with (
+        ServerProcess(latency=0.0) as server,
+        tf.context(lm="openai/bench", api_base=server.url, api_key="none", progress=False, store=None),
+    ):
+        yield server
 
 
 def _batches_filtered(source: str, folder: Path) -> Figures:
-    with ServerProcess(latency=0.0) as server:
-        started = time.perf_counter()
-        with tf.context(lm="openai/bench", api_base=server.url, api_key="none", progress=False, store=None):
-            kept = tf.sem_filter(tf.read_batches(source), "{text} is about a classic", to=folder / "kept")
-        seconds = time.perf_counter() - started
+    with _asked() as server:
+        seconds, kept = timed(lambda: tf.sem_filter(tf.read_batches(source), _CLASSIC, to=folder / "kept"))
         requests = server.stats()["requests"]
     rows = sum(len(batch) for batch in tf.read_batches(kept, columns=["id"]))
     return {"seconds": seconds, "requests": requests, "rows": rows}
@@ -387,23 +382,18 @@ def _run(source: str, folder: Path, *, kills: bool) -> Figures:
     import tagframe.dask  # noqa: F401
 
     cluster: Any = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
-    with ServerProcess(latency=0.0) as server, cluster, Client(cluster):
-        with tf.context(lm="openai/bench", api_base=server.url, api_key="none", progress=False, store=None):
-            rows = dd.read_parquet(source)
-            if kills:
-                rows = rows.map_partitions(dies_once, str(folder / "dead"), meta=rows)
-            started = time.perf_counter()
-            kept = rows.tag.sem_filter("{text} is about a classic")
-            number = len(kept)
-            first = time.perf_counter() - started
-            total = int(kept["id"].count().compute())
-            seconds = time.perf_counter() - started
+    with _asked() as server, cluster, Client(cluster):
+        rows = dd.read_parquet(source)
+        if kills:
+            rows = rows.map_partitions(dies_once, str(folder / "dead"), meta=rows)
+        started = time.perf_counter()
+        kept = rows.tag.sem_filter(_CLASSIC)
+        number = len(kept)
+        first = time.perf_counter() - started
+        total = int(kept["id"].count().compute())
+        seconds = time.perf_counter() - started
         requests = server.stats()["requests"]
     return {"seconds": seconds, "first_seconds": first, "requests": requests, "rows": number, "again": total}
-
-
-def _undisturbed(source: str, folder: Path) -> Figures:
-    return _run(source, folder, kills=False)
 
 
 def _killed(source: str, folder: Path) -> Figures:
@@ -412,7 +402,7 @@ def _killed(source: str, folder: Path) -> Figures:
 
 
 PARTS = SourceCase(
-    "partitions", reviews(_DASK_ROWS, _PARTITIONS), {"sem_filter": _undisturbed, "killed_worker": _killed}
+    "partitions", reviews(_DASK_ROWS, _PARTITIONS), {"sem_filter": partial(_run, kills=False), "killed_worker": _killed}
 )
 
 
