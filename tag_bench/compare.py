@@ -8,14 +8,15 @@ exact test over the questions on which the runs differ (McNemar, 1947).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import comb
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from scipy import stats
 
 from tag_bench import benchmark
+from tag_bench.published import text_table
 from tag_bench.records import SEEDED, SELECTIONS, Record, commit, read_records
 from tagframe.retrieval.problem import Floats
 
@@ -35,12 +36,11 @@ def scores_in(record: Mapping[str, Any]) -> dict[str, float]:
 def mcnemar(only_first: int, only_second: int) -> float:
     """The two-sided exact p of McNemar's test: of as uneven a split of the questions that one run alone gets right.
 
-    >>> mcnemar(8, 1), mcnemar(0, 0)
+    >>> round(mcnemar(8, 1), 7), mcnemar(0, 0)
     (0.0390625, 1.0)
     """
     differing = only_first + only_second
-    tail = sum(comb(differing, count) for count in range(min(only_first, only_second) + 1))
-    return float(min(1.0, 2 * tail / 2**differing))
+    return float(stats.binomtest(only_first, differing).pvalue) if differing else 1.0
 
 
 def bootstrap(differences: Floats, seed: int) -> tuple[float, float, float]:
@@ -112,17 +112,14 @@ def table(result: Mapping[str, Any]) -> str:
     counts = result["questions"]
     told = [f"A = {result['a']}", f"B = {result['b']}", *result["other_settings"]]
     told.insert(2, f"{counts['both']} questions in both, {counts['only_a']} only in A, {counts['only_b']} only in B")
-    width = max(map(len, result["measures"]))
-    lines = [f"{'%':<{width}}{'A':>8}{'B':>8}{'B - A':>8}{'95 % interval':>18}{'p':>8}  better A / B, of"]
+    rows = {}
     for name, one in result["measures"].items():
         low, high = one["interval"]
+        better = f"{one['better']['a']} / {one['better']['b']}, {one['questions']} ({one['test']})"
         p = "<.0001" if one["p"] < 1e-4 else f"{one['p']:.4f}"
-        lines.append(
-            f"{name:<{width}}{one['a']:>8.2f}{one['b']:>8.2f}{one['difference']:>+8.2f}"
-            f"{f'{low:+.2f} to {high:+.2f}':>18}{p:>8}  {one['better']['a']} / {one['better']['b']}, "
-            f"{one['questions']} ({one['test']})"
-        )
-    return "\n".join([*told, *lines])
+        figures = f"{one['a']:.2f}", f"{one['b']:.2f}", f"{one['difference']:+.2f}"
+        rows[name] = [*figures, f"{low:+.2f} to {high:+.2f}", p, better]
+    return "\n".join([*told, text_table("%", ["A", "B", "B - A", "95 % interval", "p", "better A / B, of"], rows)])
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

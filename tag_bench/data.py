@@ -53,10 +53,7 @@ def jar_tables(folder: Path) -> list[TableProfile]:
                 for column in table["columns"]:
                     key = f"{database['name']}.{table['name']}.{column['name']}".lower()
                     stats[key] = {**column, "row_count": table["row_count"]}
-    uniqueness = {}
-    if (folder / "uniqueness.json").is_file():
-        given = read_json(folder / "uniqueness.json")
-        uniqueness = {key.replace("#sep#", ".").lower(): float(value) for key, value in given.items()}
+    uniqueness = read_uniqueness(folder)
     tables = []
     for entry in read_json(folder / "dev_tables.json").values():
         table_id = f"{entry['db_id']}.{entry['table_name_original']}"
@@ -103,6 +100,13 @@ def _with_stats(column: ColumnProfile, stats: Mapping[str, Any]) -> ColumnProfil
         samples=samples,
         sketch=Sketch(np.unique(hash_texts(sorted(texts))), complete=True) if is_complete else None,
     )
+
+
+def read_uniqueness(folder: Path) -> dict[str, float]:
+    """The share of distinct values by ``database.table.column`` in lower case, if the folder says it."""
+    file = folder / "uniqueness.json"
+    given = read_json(file) if file.is_file() else {}
+    return {key.replace(SEPARATOR, ".").lower(): float(value) for key, value in given.items()}
 
 
 def with_uniqueness(column: ColumnProfile, uniqueness: float) -> ColumnProfile:
@@ -259,16 +263,21 @@ class Dataset:
         return replace(self, described=Corpus(tables))
 
 
+def read_halves(folder: Path) -> dict[str, frozenset[str]]:
+    """The databases, in lower case, to ``fit`` on and those to ``report`` on; empty if there is no ``halves.json``."""
+    halves = read_json(folder / "halves.json") if (folder / "halves.json").is_file() else {}
+    return {half: frozenset(str(database).lower() for database in names) for half, names in halves.items()}
+
+
 def of_half(folder: Path, half: str, questions: Iterable[Question]) -> tuple[Question, ...]:
     """The questions on the databases of one half of the data: ``fit`` or ``report``.
 
     Raises:
         click.ClickException: there is no ``halves.json`` in the folder.
     """
-    if not (folder / "halves.json").is_file():
+    if not (halves := read_halves(folder)):
         raise click.ClickException(f"{folder} has no halves.json, so the half {half!r} is not defined")
-    inside = {str(database).lower() for database in read_json(folder / "halves.json")[half]}
-    return tuple(question for question in questions if question.database.lower() in inside)
+    return tuple(question for question in questions if question.database.lower() in halves[half])
 
 
 def drawn(questions: Sequence[Question], count: int, seed: int = SEED) -> tuple[Question, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import click
 import numpy as np
 
 from tag_bench import measured
-from tag_bench.data import ANY_ROWS, with_uniqueness
+from tag_bench.data import ANY_ROWS, read_json, read_uniqueness, schema_tables, with_uniqueness
 from tag_bench.gold_joins import Schema
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -40,6 +39,20 @@ class Database:
     declared: frozenset[Link]
     file: Path | None
 
+    @classmethod
+    def of(
+        cls, name: str, tables: Sequence[TableProfile], known: Sequence[TableProfile], file: Path | None
+    ) -> Database:
+        """The database with the schema and the keys of some tables; ``known`` are their profiles without keys."""
+        declared = frozenset(
+            frozenset((f"{table.id}.{mine}".lower(), f"{table.database}.{key.other_table}.{theirs}".lower()))
+            for table in tables
+            for key in table.foreign_keys
+            for mine, theirs in zip(key.columns, key.other_columns, strict=True)
+        )
+        schema = {table.name.lower(): tuple(column.name.lower() for column in table.columns) for table in tables}
+        return cls(name, tuple(known), schema, declared, file)
+
 
 def read_databases(folder: Path) -> list[Database]:
     """The databases of a folder in JAR's format, sorted by name.
@@ -54,46 +67,24 @@ def read_databases(folder: Path) -> list[Database]:
     if (folder / "database").is_dir():
         for profile in open_corpus(folder / "database").profiles:
             profiles[profile.database].append(replace(profile, primary_key=(), foreign_keys=()))
-    uniqueness = {}
-    if (folder / "uniqueness.json").is_file():
-        uniqueness = json.loads((folder / "uniqueness.json").read_text(encoding="utf-8"))
+    uniqueness = read_uniqueness(folder)
     found = []
-    for entry in json.loads((folder / "schema_with_keys.json").read_text(encoding="utf-8")):
-        name, tables = entry["db_id"], entry["table_names_original"]
-        columns = entry["column_names_original"]
-
-        def column_id(index: int, name: str = name, tables: Any = tables, columns: Any = columns) -> str:
-            table, column = columns[index]
-            return f"{name}.{tables[table]}.{column}".lower()
-
-        declared = frozenset(frozenset(map(column_id, pair)) for pair in entry["foreign_keys"])
-        schema = {
-            table.lower(): tuple(column.lower() for owner, column in columns if owner == number)
-            for number, table in enumerate(tables)
-        }
+    for entry in read_json(folder / "schema_with_keys.json"):
+        name, tables = entry["db_id"], schema_tables(entry)
         file = folder / "database" / name / f"{name}.sqlite"
-        known = tuple(profiles[name]) or tuple(_schema_only(entry, uniqueness))
-        found.append(Database(name, known, schema, declared, file if file.is_file() else None))
+        known = profiles[name] or [_names_only(table, uniqueness) for table in tables]
+        found.append(Database.of(name, tables, known, file if file.is_file() else None))
     return sorted(found, key=lambda database: database.name)
 
 
-def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> Iterable[TableProfile]:
-    """Profiles with only names and the share of distinct values."""
-    for number, table in enumerate(entry["table_names_original"]):
-        names = [name for owner, name in entry["column_names_original"] if owner == number]
-        columns = []
-        for position, name in enumerate(names):
-            column = ColumnProfile(name, position, "text")
-            share = uniqueness.get(f"{entry['db_id']}#sep#{table}#sep#{name}")
-            columns.append(column if share is None else with_uniqueness(column, float(share)))
-        yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), ANY_ROWS)
-
-
-def read_halves(folder: Path) -> dict[str, frozenset[str]]:
-    """The databases to ``fit`` on and those to ``report`` on, according to the folder's ``halves.json``."""
-    file = folder / "halves.json"
-    halves = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return {half: frozenset(names) for half, names in halves.items()}
+def _names_only(table: TableProfile, uniqueness: Mapping[str, float]) -> TableProfile:
+    """A profile with only names and the share of distinct values."""
+    columns = []
+    for known in table.columns:
+        column = ColumnProfile(known.name, known.position, "text")
+        share = uniqueness.get(f"{table.id}.{known.name}".lower())
+        columns.append(column if share is None else with_uniqueness(column, share))
+    return TableProfile(table.id, table.database, table.name, tuple(columns), ANY_ROWS)
 
 
 def links_of(key: KeyPair) -> frozenset[Link]:
@@ -109,21 +100,15 @@ def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPai
 
     A composite key counts as its pairs of columns. Many ``undeclared`` keys are real, so they are listed for review.
     """
-    right = wrong = missed = 0
-    extra, absent = [], []
-    for database in databases:
-        found = {link: key for key in reversed(keys[database.name]) for link in links_of(key)}
-        right += len(found.keys() & database.declared)
-        wrong += len(found.keys() - database.declared)
-        missed += len(database.declared - found.keys())
-        extra += [repr(key) for link, key in found.items() if link not in database.declared]
-        absent += [" = ".join(sorted(link)) for link in sorted(database.declared - found.keys(), key=sorted)]
+    found = {link: key for database in databases for key in reversed(keys[database.name]) for link in links_of(key)}
+    declared = {link for database in databases for link in database.declared}
+    right = len(found.keys() & declared)
     return {
-        "precision": percent(right, right + wrong),
-        "recall": percent(right, right + missed),
-        "declared": right + missed,
-        "undeclared": sorted(extra),
-        "missed": absent,
+        "precision": percent(right, len(found)),
+        "recall": percent(right, len(declared)),
+        "declared": len(declared),
+        "undeclared": sorted(repr(key) for link, key in found.items() if link not in declared),
+        "missed": sorted(" = ".join(sorted(link)) for link in declared - found.keys()),
     }
 
 

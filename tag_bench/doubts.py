@@ -68,17 +68,16 @@ def judged_sets(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, 
     return {"statements": len(sets), "area": round(area(chances, truth), 3), "by_change": by_change, "off_by": off}
 
 
-def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
+def _gold_rows(question: Question, pool: tf.Corpus) -> Any:
     """The rows of a gold statement; its texts may be in double quotation marks."""
     own = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
     limits = tf.SQLLimits(seconds=10)
-    return tf.exec_sql(pool, limits=limits)(Query(sql.replace('"', "'"), own))
+    return tf.exec_sql(pool, limits=limits)(Query(question.sql.replace('"', "'"), own))
 
 
 def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records) -> list[Record]:
     """The record of each question: doubts on its gold rows (None if the gold SQL is refused), features of sets."""
     pool, asked, _ = pooled([folder], half)
-    sql_of = {(question.database, question.position): sql for question, sql in asked}
 
     def ask(question: Question) -> Record:
         found = tf.retrieve_tables(question.text, pool, k=SHOWN)
@@ -86,7 +85,7 @@ def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records)
         changed = changed_sets(gold, found, random.Random(f"{seed} {question.database} {question.position}"))
         record: Record = {"sets": [(change, features_of(tables, found)) for change, tables in changed], "doubts": None}
         try:
-            rows = _gold_rows(sql_of[question.database, question.position], question, pool)
+            rows = _gold_rows(question, pool)
         except TagframeError:
             return record
         seconds, doubts = timed(lambda: doubts_of(rows, found, question.text))
@@ -97,7 +96,7 @@ def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return records.each(drawn([question for question, _ in asked], limit, seed), ask, key, folder.name)
+        return records.each(drawn(asked, limit, seed), ask, key, folder.name)
 
 
 @benchmark("doubts")

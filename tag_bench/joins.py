@@ -18,14 +18,14 @@ import click
 import pandas as pd
 
 from tag_bench import benchmark, number
-from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
+from tag_bench.data import read_halves
+from tag_bench.databases import Database, key_scores, percent, read_databases, reliability
+from tag_bench.disturbed import DISTURBANCES, disturbed, unrelated
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.measured import timed
 from tag_bench.merge_cost import merge_ratio
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
-from tag_bench.perturbed import DISTURBANCES
 from tag_bench.records import RECORDS, Records, settings_of
-from tag_bench.small_frames import disturbed, small_frames
 from tag_bench.warehouses import beside, schema_alone, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
@@ -259,13 +259,8 @@ def _note(
     help="With --schema: a JSON file of pairs of table.column.",
 )
 @click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
-@number(
-    "--small-frames",
-    400,
-    "The number of pairs of unrelated tables for merges of a few rows; 0 leaves these merges out.",
-    least=0,
-    called="small",
-)
+@number("--small-frames", 400, "Pairs of unrelated tables for merges of a few rows; 0 leaves these out.", least=0,
+        called="small")  # fmt: skip
 @number("--merge-rows", 1_000_000, "Rows of the fact table.")
 @click.option(
     "--perturb",
@@ -304,7 +299,7 @@ def command(
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
     if perturb:
-        chosen = [database for database in filled if half is None or database.name in read_halves(data)[half]]
+        chosen = [database for database in filled if half is None or database.name.lower() in read_halves(data)[half]]
         return {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
     seconds, every = timed(
         lambda: {one.name: infer_key_pairs(one.tables, declared=False, min_score=0.0) for one in filled}
@@ -326,16 +321,16 @@ def command(
         "plans": {**plan_scores(plans), "table_twice_left_out": len(cases) - len(plans)},
         "merge": merge_scores(merges),
         "reliability": reliability(filled, keys),
-        "small_frames": small_frames(filled, small) if small else None,
+        "small_frames": {**disturbed(filled, ["few-rows"]), **unrelated(filled, small)} if small else None,
         "by_half": {
             half: {
                 "keys": key_scores(part, keys),
-                "plans": plan_scores([entry for entry in plans if entry[0].database in names]),
-                "merge": merge_scores([entry for entry in merges if entry[0].database in names]),
+                "plans": plan_scores([entry for entry in plans if entry[0].database.lower() in names]),
+                "merge": merge_scores([entry for entry in merges if entry[0].database.lower() in names]),
                 "reliability": reliability(part, keys),
             }
             for half, names in read_halves(data).items()
-            for part in [[database for database in filled if database.name in names]]
+            for part in [[database for database in filled if database.name.lower() in names]]
         },
         "infer_seconds": round(seconds, 3),
         "tables": sum(len(database.tables) for database in filled),

@@ -1,8 +1,7 @@
 """Perturbed databases, with shortened or prefixed names and fewer rows, to test keys on unseen names.
 
 A fit on known databases adapts to their names. Here the columns of declared keys are renamed in the style of other
-schemas, and tables keep only some of their rows. :data:`DISTURBANCES` are typical changes of two frames before a merge:
-columns that number rows, versions, saved indexes.
+schemas, and tables keep only some of their rows.
 """
 
 from __future__ import annotations
@@ -71,83 +70,6 @@ SAMPLES: Mapping[str, Callable[[pd.DataFrame, random.Random], pd.DataFrame]] = {
     "some tables empty": lambda rows, chance: rows.head(0 if chance.random() < EMPTIED else len(rows)),
 }
 """The changes of the rows of each table, by their labels."""
-
-Disturbance = Callable[[pd.DataFrame, pd.DataFrame, tuple[str, str], str, random.Random], list[pd.DataFrame] | None]
-"""Gives the changed frames, from the referencing and the referenced frame, their key columns, the name of the second,
-and a random generator; None if the change is not possible."""
-
-_SAVED = ("Unnamed: 0", "index", "row", "rownum", "row_id", "idx", "seq", "record_id", "obs")
-
-
-def _shuffled(frame: pd.DataFrame, chance: random.Random) -> pd.DataFrame:
-    return frame.sample(frac=1, random_state=chance.randrange(2**31)).reset_index(drop=True)
-
-
-def _numbered(frame: pd.DataFrame, name: str, first: int = 1) -> pd.DataFrame | None:
-    """The frame with a first column that counts the rows; None if a column of that name exists."""
-    if name.casefold() in {str(column).casefold() for column in frame}:
-        return None
-    counted = frame.copy()
-    counted.insert(0, name, range(first, first + len(frame)))
-    return counted
-
-
-def _both_numbered(name: str, first: int = 1) -> Disturbance:
-    def disturbed(
-        mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-    ) -> list[pd.DataFrame] | None:
-        found = [_numbered(_shuffled(frame, chance), name, first) for frame in (mine, theirs)]
-        return [frame for frame in found if frame is not None] if all(f is not None for f in found) else None
-
-    return disturbed
-
-
-def _target_numbered(suffix: str, versions: int) -> Disturbance:
-    def disturbed(
-        mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-    ) -> list[pd.DataFrame] | None:
-        if versions > 1:
-            positions = [position for position in range(len(theirs)) for _ in range(chance.randint(1, versions))]
-            theirs = theirs.iloc[positions]
-            group = theirs.groupby(key[1], dropna=False)[key[1]]
-            number, size = group.cumcount().tolist(), group.transform("size").tolist()
-            ends = [None if n + 1 == all_ else f"{2018 + n}-12-31" for n, all_ in zip(number, size, strict=True)]
-            theirs = theirs.assign(valid_from=[f"{2018 + n}-01-01" for n in number], valid_to=pd.Series(ends).tolist())
-        counted = _numbered(_shuffled(theirs, chance), f"{called}{suffix}" if suffix != "id" else suffix)
-        return None if counted is None else [_shuffled(mine, chance), counted]
-
-    return disturbed
-
-
-def _columns_dropped(
-    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-) -> list[pd.DataFrame] | None:
-    kept = [
-        [column for column in frame if column == own or chance.random() < 0.5]
-        for frame, own in zip((mine, theirs), key, strict=True)
-    ]
-    return [mine[kept[0]], theirs[kept[1]]]
-
-
-def _columns_shuffled(
-    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-) -> list[pd.DataFrame] | None:
-    return [frame[chance.sample([*frame], frame.shape[1])] for frame in (mine, theirs)]
-
-
-DISTURBANCES: Mapping[str, Mapping[str, Disturbance]] = {
-    "none": {"as they are": lambda mine, theirs, key, called, chance: [mine, theirs]},
-    "id": {"id in front of both": _both_numbered("id")},
-    "surrogate": {"_sk in front of the target": _target_numbered("_sk", 1)},
-    "versioned": {
-        "versions, _sk": _target_numbered("_sk", 3),
-        "versions, id": _target_numbered("id", 3),
-    },
-    "saved-index": {f"saved {name}": _both_numbered(name, 0) for name in _SAVED},
-    "drop-columns": {"half of the columns dropped": _columns_dropped},
-    "shuffle-columns": {"columns shuffled": _columns_shuffled},
-}
-"""The perturbations, by kind and label."""
 
 HARD = ("opaque", "other word", "half gone")
 """Prefixes of the labels of changes after which even a human reader would not be sure."""

@@ -26,8 +26,9 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
-from tag_bench import Incomplete, benchmark
+from tag_bench import DATA, Incomplete, benchmark
 from tag_bench.answers.judgements import read_judgements
+from tag_bench.published import PUBLISHED, shown, text_table
 from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
 from tag_bench.sembench_models import WRONG, Reviewer, Wrong
 from tag_bench.server import Server
@@ -39,13 +40,6 @@ from tagframe.lm.store import PACKED, open_store
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
 """The columns of the reviews with the ground truth."""
-PUBLISHED: Mapping[str, Mapping[str, float | None]] = {
-    "LOTUS": {"mean_quality": 0.681, "dollars": 6.25},
-    "Palimpzest": {"mean_quality": 0.734, "dollars": 8.22},
-    "BigQuery": {"mean_quality": 0.752, "dollars": 3.94},
-    "ThalamusDB, eight queries": {"mean_quality": 0.824, "dollars": 0.165},
-}
-"""Of SemBench's paper: Gemini 2.5 Flash, means of five runs over the ten."""
 SCRIPTED = ("scripted", "judgements")
 """Models without a network: one that knows the truth but for some reviews, and one by recorded judgements."""
 _GRADES = {letter: 4 - position for position, letter in enumerate("ABCDF")}
@@ -307,7 +301,7 @@ def measure(
         "mean_as_published": _mean_of(queries, "as_published"),
         "dollars": round(sum(query["dollars"] for query in queries), 5),
         "prompts": sum(query["prompts"] for query in queries),
-        "published": PUBLISHED,
+        "published": PUBLISHED["sembench"],
     }
 
 
@@ -319,30 +313,25 @@ def _mean_of(queries: Sequence[Mapping[str, Any]], measure: str) -> float | None
 
 def table(result: Mapping[str, Any]) -> str:
     """The figures as a text table, followed by the published ones."""
-    lines = [
-        f"{'':8}{'quality':>9}{'published':>11}{'prompts':>9}{'quoted':>9}{'worst':>9}{'tokens in':>11}{'out':>8}"
-        f"{'dollars':>9}"
-    ]
+    columns = ["quality", "published", "prompts", "quoted", "worst", "tokens in", "out", "dollars"]
+    rows = {}
     for one in result["queries"]:
-        quoted = one["quoted"]
-        lines.append(
-            f"{one['name']:8}{_shown(one['quality']):>9}{_shown(one['as_published']):>11}{one['prompts']:>9}"
-            f"{quoted['prompts']:>9}{quoted['worst']:>9}{one['tokens_in']:>11,}{one['tokens_out']:>8,}"
-            f"{one['dollars']:>9.4f}"
-        )
-    tokens = sum(one["tokens_in"] for one in result["queries"])
-    means = f"{_shown(result['mean_quality']):>9}{_shown(result['mean_as_published']):>11}"
-    lines.append(f"{'all':8}{means}{result['prompts']:>9}{'':18}{tokens:>11,}{'':8}{result['dollars']:>9.4f}")
-    lines += [f"published, {name}: {said['mean_quality']}, ${said['dollars']}" for name, said in PUBLISHED.items()]
+        rows[one["name"]] = _row(one, one["quality"], one["as_published"], [str(n) for n in one["quoted"].values()])
+    tokens = {name: sum(one[name] for one in result["queries"]) for name in ("tokens_in", "tokens_out")}
+    rows["all"] = _row({**result, **tokens}, result["mean_quality"], result["mean_as_published"], ["", ""])
+    lines = [text_table("", columns, rows)]
+    for name, said in PUBLISHED["sembench"].items():
+        lines.append(f"published, {name}: {said['mean_quality']}, ${said['dollars']}")
     return "\n".join(lines)
 
 
-def _shown(quality: float | None) -> str:
-    return "-" if quality is None else f"{quality:.3f}"
+def _row(one: Mapping[str, Any], quality: float | None, published: float | None, quoted: list[str]) -> list[str]:
+    cost = [f"{one['tokens_in']:,}", f"{one['tokens_out']:,}", f"{one['dollars']:.4f}"]
+    return [shown(quality, ".3f"), shown(published, ".3f"), str(one["prompts"]), *quoted, *cost]
 
 
 @benchmark("sembench", table)
-@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
+@DATA
 @click.option(
     "--lm",
     default="scripted",

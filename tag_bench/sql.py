@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ import numpy as np
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
+from tag_bench.published import PUBLISHED
 from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
 from tagframe.embed import get_embedder
@@ -38,23 +39,6 @@ _MEASURES = ("P", "R", "F1")
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 """The rows of a statement."""
-
-PUBLISHED: Mapping[str, Mapping[str, str]] = {
-    "spider": {
-        "JAR, table 2: DTR": "K=5 46.3, 10 47.4, 20 48.1; JAR-F K=5 50.6, JAR-G 52.2; tables P/R/F1 77.2/77.4/77.0",
-        "JAR, table 2: Contriever": "K=5 43.5, 10 43.1, 20 44.7; JAR-F K=5 47.4, JAR-G 48.3; tables 75.4/74.8/74.7",
-    },
-    "bird": {
-        "JAR, table 2: DTR": "K=5 30.4, 10 34.8, 20 31.5; JAR-F K=5 35.8, JAR-G 36.9; tables P/R/F1 65.6/66.1/65.3",
-        "JAR, table 2: Contriever": "K=5 29.7, 10 30.6, 20 32.9; JAR-F K=5 35.1, JAR-G 36.2; tables 64.7/65.4/64.7",
-    },
-    "spider_union": {
-        "MURRE, table 3: dense, SGPT-125M": "K=3 43.2, 5 48.2, 10 50.8, 20 52.7",
-        "MURRE, table 3: MURRE, SGPT-125M": "K=3 50.8, 5 52.9, 10 54.6, 20 56.5",
-    },
-    "bird_union": {"MURRE, table 9: MURRE, SGPT-5.8B": "K=3 20.3, 5 21.5, 10 22.2, 20 21.9"},
-}
-"""Execution accuracy as published, by GPT-3.5."""
 
 
 def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> Rows | None:
@@ -267,6 +251,6 @@ def command(
         f"{'not run' if with_repairs is None else with_repairs}; {missing_repairs} repairs lack answers",
         err=True,
     )
-    for name, figures in PUBLISHED.get(dataset.name, {}).items():
+    for name, figures in PUBLISHED["sql"].get(dataset.name, {}).items():
         click.echo(f"published, {name}: {figures}", err=True)
     return result

@@ -7,7 +7,6 @@ the texts that it compares with.
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections import defaultdict
@@ -18,10 +17,12 @@ from statistics import median
 from typing import Any
 
 import click
+import sqlglot
+from sqlglot import exp
 
 import tagframe as tf
 from tag_bench import FOLDERS, HALF, benchmark, number
-from tag_bench.data import Question, drawn, of_half, read_dataset
+from tag_bench.data import Question, drawn, of_half, read_dataset, read_halves
 from tag_bench.gold_joins import Column, Schema, gold_joins
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.answer import Synthesizer
@@ -54,9 +55,6 @@ def text_literals(sql: str) -> list[str]:
     >>> text_literals("SELECT a AS 'x' FROM t WHERE b = 'Lisbon' AND c LIKE '%z%'")
     ['Lisbon']
     """
-    import sqlglot
-    from sqlglot import exp
-
     tree = sqlglot.parse_one(sql, dialect="sqlite")
     literals = [node for node in tree.find_all(exp.Literal) if node.is_string]
     return [node.this for node in literals if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In) and node.this.strip()]
@@ -74,9 +72,6 @@ def are_linked(columns: Collection[Column], links: Iterable[frozenset[Column]]) 
 
 def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]]:
     """The key pairs that a prompt shows, as columns of tables by id, in lower case."""
-    import sqlglot
-    from sqlglot import exp
-
     found = []
     fenced = re.search(r"<joins>\n(.*?)\n</joins>", prompt_text, re.DOTALL)
     for line in fenced[1].splitlines() if fenced else ():
@@ -93,7 +88,7 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     return found
 
 
-def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Prompt) -> Shown:
+def look(question: Question, schema: Schema, query: Query, prompt: Prompt) -> Shown:
     """Compare a prompt with the gold SQL of its question."""
     from litellm import token_counter
 
@@ -102,7 +97,7 @@ def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Pro
     ids = {id.lower() for id in query.tables.values()}
     joins: bool | None = None
     try:
-        classes = gold_joins(sql, schema).classes
+        classes = gold_joins(question.sql, schema).classes
     except Exception:  # sqlglot reads not all that SQLite does
         classes = frozenset()
     if classes:
@@ -110,7 +105,7 @@ def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Pro
         own = [{(f"{question.database}.{table}".lower(), name) for table, name in one} for one in classes]
         joins = all(are_linked(columns, links) for columns in own)
     folded, whole = shown.casefold(), text.casefold()
-    literals = [literal.replace("'", "''").casefold() for literal in text_literals(sql)]
+    literals = [literal.replace("'", "''").casefold() for literal in text_literals(question.sql)]
     return Shown(
         token_counter(model="gpt-4o", text=text),
         question.gold <= ids,
@@ -120,15 +115,13 @@ def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Pro
     )
 
 
-def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[tuple[Question, str]], dict[str, Schema]]:
-    """The databases of data sets as one corpus, their questions with the gold SQL, and their columns."""
+def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[Question], dict[str, Schema]]:
+    """The databases of data sets as one corpus, their questions, and their columns."""
     corpora, asked = [], []
     schemas: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for folder in folders:
         dataset = read_dataset(folder)
-        entries = json.loads((folder / "dev.json").read_text(encoding="utf-8"))
-        has_halves = (folder / "halves.json").is_file()
-        questions = of_half(folder, half, dataset.questions) if has_halves else dataset.questions
+        questions = of_half(folder, half, dataset.questions) if read_halves(folder) else dataset.questions
         wanted = {question.database.lower() for question in questions}
         corpus = tf.open_corpus(folder / "database")
         corpora.append(corpus.subset([one.id for one in corpus.profiles if one.database.lower() in wanted]))
@@ -136,7 +129,7 @@ def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[tuple[Qu
             columns = tuple(column.name.lower() for column in profile.columns)
             schemas[profile.database.lower()][profile.name.lower()] = columns
         held = {id.lower() for id in corpora[-1].ids}
-        asked += [(one, str(entries[one.position]["sql"])) for one in questions if one.gold <= held]
+        asked += [one for one in questions if one.gold <= held]
     pool = corpora[0]
     for other in corpora[1:]:
         pool = pool.union(other)
@@ -168,8 +161,7 @@ def command(
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
     """
     pool, asked, schemas = pooled(folders, half)
-    sql_of = {(question.database, question.position): sql for question, sql in asked}
-    questions = drawn([question for question, _ in asked], limit, seed)
+    questions = drawn(asked, limit, seed)
     wanted = {question.database.lower() if alone else "" for question in questions}
     synthesizers = {
         name: Synthesizer(pool.subset([one.id for one in pool.profiles if name in ("", one.database.lower())]))
@@ -179,9 +171,9 @@ def command(
     def ask(question: Question) -> Record:
         synthesizer = synthesizers[question.database.lower() if alone else ""]
         query = synthesizer.shown(question.text)
-        prompt, sql = synthesizer.prompt(question.text, query), sql_of[question.database, question.position]
-        shown = look(question, sql, schemas.get(question.database.lower(), {}), query, prompt)
-        return {"sql": sql, "gold_tables": sorted(question.gold), "shown": asdict(shown)}
+        prompt = synthesizer.prompt(question.text, query)
+        shown = look(question, schemas.get(question.database.lower(), {}), query, prompt)
+        return {"sql": question.sql, "gold_tables": sorted(question.gold), "shown": asdict(shown)}
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

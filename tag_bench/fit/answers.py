@@ -23,7 +23,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 import tagframe as tf
-from tag_bench.data import SEED, drawn
+from tag_bench.data import SEED, drawn, read_halves
 from tag_bench.doubts import area
 from tag_bench.fit import Fitted, Given, rounded, shares, to_fit
 from tag_bench.fit.likelihood import fit_logistic
@@ -189,17 +189,15 @@ class Statement:
 
 def statements(folder: Path, count: int) -> Iterator[Statement]:
     """Gold statements, and a wrong variant of each; questions for which there is none are left out."""
-    halved = (folder / "halves.json").is_file()
+    halved = bool(read_halves(folder))
     for half in ("fit", "report") if halved else ("fit",):
         pool, asked, _ = pooled([folder], half)
-        sql_of = {(question.database, question.position): sql for question, sql in asked}
-        databases = sorted({question.database.lower() for question, _ in asked})
-        for question in with_progress(drawn([question for question, _ in asked], count), folder.name):
+        databases = sorted({question.database.lower() for question in asked})
+        for question in with_progress(drawn(asked, count), folder.name):
             names = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
             alone = question.position % 2 == 1
             corpus = pool.subset(sorted(names.values())) if alone else pool
-            draw, sql = random.Random(f"{SEED} {question.text}"), sql_of[question.database, question.position]
-            sql = re.sub(r'"([^"]*)"', r"'\1'", sql)
+            draw, sql = random.Random(f"{SEED} {question.text}"), re.sub(r'"([^"]*)"', r"'\1'", question.sql)
             shown = tf.retrieve_tables(question.text, corpus, k=SHOWN)
             told: list[tuple[str, list[float]]] = []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench.data import SEED, Dataset, Question, drawn, of_half, read_dataset
+from tag_bench.data import SEED, Dataset, Question, drawn, of_half, read_dataset, read_halves
 from tag_bench.kept import Kept, KeptEmbedder, code_state
 from tag_bench.records import with_progress
 from tagframe.corpus import Corpus
@@ -108,7 +108,7 @@ def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[E
     """
     maker = Maker.of(cache)
     data = read_dataset(folder)
-    reported = _reported(folder, data)
+    reported = read_halves(folder).get("report")
     weight = 1.0 if has_rows(data) else OF_NAMES
     found = maker.examples(data.name, "", [data], count, weight, reported)
     if reported is not None:
@@ -144,7 +144,7 @@ def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -
     for folder, data in read:
         asked = Dataset(data.name, corpus, described, data.questions)
         among = "+".join(other.name for _, other in read)
-        found += maker.examples(data.name, "names", [asked], count // 2, 1.0, _reported(folder, data), among)
+        found += maker.examples(data.name, "names", [asked], count // 2, 1.0, read_halves(folder).get("report"), among)
     return found
 
 
@@ -162,7 +162,7 @@ def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Exam
     data = read_dataset(folder)
     if not has_rows(data):
         return []  # these are asked so as they are
-    counted = of_half(folder, "report", data.questions) if (folder / "halves.json").is_file() else data.questions
+    counted = of_half(folder, "report", data.questions) if read_halves(folder) else data.questions
     parts: dict[str, list[Question]] = defaultdict(list)
     for question in drawn(counted, count // 2):
         parts[question.database.lower()].append(question)
@@ -184,13 +184,6 @@ def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Exam
 def has_rows(data: Dataset) -> bool:
     """Whether any of the tables has rows."""
     return any(table.rows is not None for table in data.corpus.profiles)
-
-
-def _reported(folder: Path, data: Dataset) -> frozenset[str] | None:
-    """The databases of the half for reporting, if the data has one."""
-    if not (folder / "halves.json").is_file():
-        return None
-    return frozenset(question.database.lower() for question in of_half(folder, "report", data.questions))
 
 
 def bare(table: TableProfile) -> TableProfile:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from tag_bench.databases import Database, key_scores, read_databases, read_halves, reliability
+from tag_bench.data import read_halves
+from tag_bench.databases import Database, key_scores, read_databases, reliability
 from tag_bench.fit import Fitted, Given, folds, left_out, rounded
 from tag_bench.perturbed import HARD, perturbations
 from tag_bench.records import with_progress
@@ -139,15 +140,9 @@ def read(folder: Path) -> list[Database]:
     """The databases of a folder to fit on; one database from ``schema.sql`` if there is nothing else."""
     if (folder / "schema.sql").is_file():
         tables = schema_profiles(folder / "schema.sql", folder.name, dialect="sqlite")
-        declared = frozenset(
-            frozenset((f"{table.id}.{mine}".lower(), f"{table.database}.{key.other_table}.{theirs}".lower()))
-            for table in tables
-            for key in table.foreign_keys
-            for mine, theirs in zip(key.columns, key.other_columns, strict=True)
-        )
-        return [Database(folder.name, tuple(tables), {}, declared, None)]
+        return [Database.of(folder.name, tables, tables, None)]
     wanted = read_halves(folder).get("fit")
-    return [database for database in read_databases(folder) if wanted is None or database.name in wanted]
+    return [one for one in read_databases(folder) if wanted is None or one.name.lower() in wanted]
 
 
 def fitted(given: Given) -> Fitted:

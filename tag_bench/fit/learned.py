@@ -23,7 +23,7 @@ import numpy as np
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
 from tag_bench.fit import Fitted, Given, left_out, percent, rounded, shares
 from tag_bench.fit.examples import bare, has_rows
-from tag_bench.fit.likelihood import minimised
+from tag_bench.fit.likelihood import fit_choices, hard_ones
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.measured import reliability
@@ -109,9 +109,8 @@ class Case:
         goal = sum(1 << bit_of[table] for table in self.gold)
         needed = int(np.flatnonzero(set_masks(len(positions)) == goal)[0])
         rough = rows @ np.array([1.0, 1.0, 0.0, 4.0, 4.0])
-        hardest = np.argsort(-rough, kind="stable")[:_HARDEST]
-        kept = np.unique(np.concatenate([[needed], hardest, random.choice(len(rows), min(_RANDOM, len(rows)), False)]))
-        return rows[kept], int(np.flatnonzero(kept == needed)[0])
+        kept, position = hard_ones(rough, needed, _HARDEST, _RANDOM, random)
+        return rows[kept], position
 
 
 def told(case: Case, weights: Weights) -> tuple[float, float, float, bool]:
@@ -184,16 +183,17 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
     for _ in range(_ROUNDS):  # what is read together follows from what is likely, and that from the weights
         rows = [case.signals(found) for case in group]
         goals = [np.flatnonzero(gold).tolist() for _, gold in rows]
-        values = _softmax_fit([part for part, _ in rows], goals, share, apart=True)
-        found = replace(found, learned=dict(zip(SIGNALS, values.tolist(), strict=True)))
+        found = replace(
+            found, learned=fit_choices(SIGNALS, [part for part, _ in rows], goals, share, _PENALTY, apart=True)
+        )
     random = np.random.default_rng(SEED)
     sets = [case.sets(found, random) for case in group]
     kept = [number for number, one in enumerate(sets) if one is not None]
     parts = [one for one in sets if one is not None]
-    values = _softmax_fit(
-        [part for part, _ in parts], [[goal] for _, goal in parts], share[kept], alike=SETS.index("size")
-    )
-    found = replace(found, learned={**found.learned, **dict(zip(SETS, values.tolist(), strict=True))})
+    every_set, right = [part for part, _ in parts], [[goal] for _, goal in parts]
+    size = np.concatenate(every_set)[:, SETS.index("size")]
+    of_sets = fit_choices(SETS, every_set, right, share[kept], _PENALTY, alike=size)
+    found = replace(found, learned={**found.learned, **of_sets})
     return fit_told(every, fit_few(every, found))
 
 
@@ -271,41 +271,6 @@ def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, flo
         means = {"CR": percent(truth), "confidence": percent(sure)}
         found[name] = {"questions": len(part), **means, "reliability": reliability(sure, truth)}
     return found
-
-
-def _softmax_fit(
-    parts: Sequence[Floats], goals: Sequence[Sequence[int]], share: Floats, *, apart: bool = False, alike: int = -1
-) -> Floats:
-    """The weights that give the goals of each part the highest probability.
-
-    Args:
-        parts: the rows of each question.
-        goals: which of them are right.
-        share: the weight of each question.
-        apart: whether each of several goals is compared only with rows that are no goals.
-        alike: a column; rows are also compared with those that have the goal's value in it; negative for none.
-    """
-    problems = []
-    for part, right, weight in zip(parts, goals, share.tolist(), strict=True):
-        others = np.delete(np.arange(len(part)), list(right)) if apart else np.arange(len(part))
-        for goal in right:
-            among = part[others] if not apart else np.concatenate([part[[goal]], part[others]])
-            problems.append((part[goal], among, weight / len(right)))
-            if alike >= 0:
-                problems.append((part[goal], among[among[:, alike] == part[goal, alike]], weight))
-    scale = np.concatenate([among for _, among, _ in problems]).std(axis=0) + 1e-9
-
-    def step(weights: Floats) -> tuple[float, Floats]:
-        loss, slope = _PENALTY * float(weights @ weights), 2 * _PENALTY * weights
-        for goal, among, weight in problems:
-            scores = among @ (weights / scale)
-            odds = np.exp(scores - scores.max())
-            odds /= odds.sum()
-            loss -= weight * (float(goal @ (weights / scale)) - float(scores.max()) - float(np.log(1 / odds.max())))
-            slope = slope - weight * (goal - odds @ among) / scale
-        return loss, slope
-
-    return np.asarray(minimised(step, len(scale)) / scale)
 
 
 def recalls(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:

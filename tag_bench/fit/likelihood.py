@@ -50,31 +50,63 @@ def of_examples(group: Sequence[Example]) -> Floats:
     return shares([(one.data, one.variant) for one in group], 0.5, [one.weight for one in group])
 
 
+def fit_choices(
+    names: Sequence[str],
+    parts: Sequence[npt.NDArray[np.floating[Any]]],
+    goals: Sequence[Sequence[int]],
+    share: Floats,
+    penalty: float,
+    *,
+    apart: bool = False,
+    alike: npt.NDArray[Any] | None = None,
+) -> dict[str, float]:
+    """The weights that give the goals of each part the highest probability: a conditional logit with an L2 penalty.
+
+    Args:
+        names: of the weights.
+        parts: the rows of each question, shape (rows, len(names)).
+        goals: which of them are right.
+        share: the weight of each question.
+        penalty: per standard deviation.
+        apart: whether each of several goals is compared only with rows that are no goals.
+        alike: a value for each row of all parts; the goals are compared once more with the rows of their value.
+    """
+    rows = np.concatenate(parts)
+    scale = rows.std(axis=0) + 1e-9
+    rows = rows / scale
+    among: list[npt.NDArray[np.intp]] = []  # the rows that are compared: the goal first
+    each: list[float] = []
+    starts = np.cumsum([0, *map(len, parts)])
+    for start, end, right, weight in zip(starts, starts[1:], goals, share.tolist(), strict=False):
+        every = np.arange(start, end)
+        for goal in [start + one for one in right]:
+            out = start + np.array(right) if apart else goal
+            among.append(np.append(goal, np.setdiff1d(every, out)))
+            each.append(weight / len(right))
+            if alike is not None:
+                among.append(among[-1][alike[among[-1]] == alike[goal]])
+                each.append(weight)
+    position, counts, weight_of = np.concatenate(among), np.array([*map(len, among)]), np.array(each)
+    first = np.cumsum(counts) - counts
+
+    def step(weights: Floats) -> _Step:
+        scores = (rows @ weights.astype(rows.dtype)).astype(np.float64)[position]
+        odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
+        chance = odds / np.repeat(np.add.reduceat(odds, first), counts)
+        slope = chance * np.repeat(weight_of, counts)
+        slope[first] -= weight_of
+        loss = penalty * float(weights @ weights) - float(weight_of @ np.log(chance[first] + 1e-300))
+        by_row = np.bincount(position, slope, len(rows)).astype(rows.dtype)
+        return loss, (by_row @ rows).astype(np.float64) + 2 * penalty * weights
+
+    return dict(zip(names, (minimised(step, len(names)) / scale).tolist(), strict=True))
+
+
 def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     """The first stage: every needed table against the tables that are not needed."""
     known = [example for example in group if example.gold]
-    weight = of_examples(known)
-    counts = np.array([len(example.ids) for example in known])
-    first, owner = np.cumsum(counts) - counts, np.repeat(np.arange(len(known)), counts)
-    rows = np.concatenate([example.problem.signals for example in known])
-    scale = rows.std(axis=0) + 1e-9
-    rows = rows / scale
-    gold = np.zeros(len(rows), dtype=bool)
-    for start, example in zip(first.tolist(), known, strict=True):
-        gold[start + np.array(example.gold)] = True
-    each = (weight / np.add.reduceat(gold.astype(float), first))[owner]
-
-    def step(weights: Floats) -> _Step:
-        scores = rows @ weights
-        odds = np.exp(scores - np.maximum.reduceat(scores, first)[owner])
-        rest = (np.add.reduceat(np.where(gold, 0.0, odds), first) + 1e-300)[owner]
-        share = np.where(gold, odds / (odds + rest), 1.0)
-        loss = -float(each[gold] @ np.log(share[gold] + 1e-300)) + TABLE_PENALTY * float(weights @ weights)
-        lacking = np.where(gold, each * (1 - share), 0.0)
-        slope = np.where(gold, -lacking, odds / rest * np.add.reduceat(lacking, first)[owner])
-        return loss, slope @ rows + 2 * TABLE_PENALTY * weights
-
-    return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
+    rows, goals = [example.problem.signals for example in known], [example.gold or () for example in known]
+    return fit_choices(SIGNALS, rows, goals, of_examples(known), TABLE_PENALTY, apart=True)
 
 
 def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
@@ -84,35 +116,20 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     matters.
     """
     random = np.random.default_rng(SEED)
-    parts, needed, kept = [], [], []
-    for example in with_progress(group, "sets"):
-        found = _sets_of(example, first_stage, random)
-        if found is not None:
-            parts.append(found[0])
-            needed.append(found[1])
-            kept.append(example)
-    weight = of_examples(kept)
-    counts = np.array([len(part) for part in parts])
-    first = np.cumsum(counts) - counts
-    every = np.concatenate(parts)
-    goal = first + np.array(needed)
-    size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
-    alike = size == np.repeat(size[goal], counts)
-    scale = every.std(axis=0) + 1e-6
-    every = every / scale
+    found = [(example, _sets_of(example, first_stage, random)) for example in with_progress(group, "sets")]
+    kept = [(example, *sets) for example, sets in found if sets is not None]
+    examples, rows, goals = zip(*kept, strict=True)
+    size = np.concatenate([part[:, _SIZES] @ np.arange(1, len(_SIZES) + 1) for part in rows])
+    return fit_choices(FEATURES, rows, [[goal] for goal in goals], of_examples(examples), SET_PENALTY, alike=size)
 
-    def step(weights: Floats) -> _Step:
-        scores = (every @ weights.astype(np.float32)).astype(np.float64)
-        odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
-        loss, slope = SET_PENALTY * float(weights @ weights), np.zeros(len(every))
-        for among in (odds, np.where(alike, odds, 0.0)):
-            total = np.add.reduceat(among, first)
-            loss -= float(weight @ np.log(np.maximum(among[goal] / total, 1e-300)))
-            slope += among * np.repeat(weight / total, counts)
-        slope[goal] -= 2 * weight
-        return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * SET_PENALTY * weights
 
-    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
+def hard_ones(
+    rough: npt.NDArray[Any], goal: int, most: int, at_random: int, random: np.random.Generator
+) -> tuple[npt.NDArray[np.intp], int]:
+    """The rows to compare a goal with: those with the highest rough scores, and some at random; and where it stands."""
+    hardest = np.argsort(-rough, kind="stable")[:most]
+    kept = np.unique([goal, *hardest, *random.choice(len(rough), min(at_random, len(rough)), replace=False)])
+    return kept, int(np.searchsorted(kept, goal))
 
 
 def _sets_of(
@@ -134,10 +151,8 @@ def _sets_of(
     features = set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32)
     rough = features[:, FEATURES.index("sum_prior")] + 0.5 * features[:, FEATURES.index("link_tree")]
     rough = rough + _ROUGH_SIZE * (features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
-    hardest = np.argsort(-rough, kind="stable")[: SETS - RANDOM_SETS]
-    drawn = random.choice(len(rough), min(RANDOM_SETS, len(rough)), replace=False)
-    kept = np.unique(np.concatenate([[goal], hardest, drawn]))
-    return features[kept], int(np.flatnonzero(kept == goal)[0])
+    kept, position = hard_ones(rough, goal, SETS - RANDOM_SETS, RANDOM_SETS, random)
+    return features[kept], position
 
 
 def fit_logistic(

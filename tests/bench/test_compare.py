@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tag_bench.compare import bootstrap, command, mcnemar
+from tag_bench.compare import bootstrap, command
 
 
 def write(file, scores, settings=None, first=0):
@@ -22,13 +22,6 @@ def write(file, scores, settings=None, first=0):
 
 def run(*arguments):
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
-
-
-def test_mcnemar_is_a_binomial_over_the_questions_that_differ():
-    stats = pytest.importorskip("scipy.stats")
-    for one, other in ((8, 1), (0, 5), (3, 3), (40, 61), (700, 600)):
-        assert mcnemar(one, other) == pytest.approx(stats.binomtest(one, one + other).pvalue)
-    assert mcnemar(0, 0) == 1.0
 
 
 def test_the_bootstrap_agrees_with_scipy_on_paired_differences():

@@ -75,7 +75,8 @@ def test_the_command_prints_one_json_object_near_its_targets(bench: Path):
     assert report["keys"]["cross_database_pairs_percent"] <= 0.25
     assert report["plans"]["with_question_percent"] >= 96.5
     assert report["merge"]["contained_percent"] >= 94
-    assert report["small_frames"]["silent"] >= 90
+    few = report["small_frames"]["a few rows"]
+    assert few["right"] - few["right, said"] >= 0.9 * few["pairs"]
     assert report["small_frames"]["unrelated_joined_silently"] == []
     assert report["small_frames"]["unrelated"]["refused"] >= 85
 
@@ -124,7 +125,8 @@ def test_the_command_reports_by_half_where_the_data_has_halves(tmp_path: Path):
     assert (fit["plans"]["equal_percent"], fit["merge"]["contained_percent"]) == (100, 100)
     assert report["keys"]["declared"] == 3
     small = report["small_frames"]
-    assert (small["keys"], small["silent"], small["unrelated_joined_silently"]) == (1, 100, [])
+    few = small["a few rows"]
+    assert (few["pairs"], few["right"], few["right, said"], small["unrelated_joined_silently"]) == (1, 1, 0, [])
     assert 0 <= report["reliability"] <= 1
 
 
