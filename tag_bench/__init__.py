@@ -151,10 +151,14 @@ def number(name: str, default: int | None, help: str, *, least: int = 1, called:
 
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DATA = click.option("--data", type=FOLDER, required=True, help="The folder.")
 """The option for benchmarks of one data set."""
 FOLDERS = click.option("--data", "folders", type=FOLDER, multiple=True, required=True, help="One or more folders.")
 """The option for benchmarks of several data sets."""
+_CACHED = "A folder for vectors and evidence, which a second run reads. They are pickles: nobody else may write there."
+CACHE = click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help=_CACHED)
+"""The option for a folder of :class:`tag_bench.kept.Kept`."""
 HALF = click.option(
     "--half",
     type=click.Choice(["fit", "report"]),

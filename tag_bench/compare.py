@@ -15,7 +15,7 @@ import click
 import numpy as np
 from scipy import stats
 
-from tag_bench import benchmark
+from tag_bench import FILE, benchmark
 from tag_bench.published import text_table
 from tag_bench.records import SEEDED, SELECTIONS, Record, commit, read_records
 from tagframe.retrieval.problem import Floats
@@ -122,12 +122,9 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join([*told, text_table("%", ["A", "B", "B - A", "95 % interval", "p", "better A / B, of"], rows)])
 
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
 @benchmark("compare", table)
-@click.argument("a", type=_FILE)
-@click.argument("b", type=_FILE)
+@click.argument("a", type=FILE)
+@click.argument("b", type=FILE)
 @click.option("--measure", "measures", multiple=True, help="Only this measure, such as CR@2; by default all.")
 @SEEDED
 def command(a: Path, b: Path, measures: tuple[str, ...], seed: int) -> dict[str, Any]:

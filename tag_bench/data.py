@@ -11,8 +11,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -247,6 +247,13 @@ class Dataset:
         questions = tuple(question for question in self.questions if question.database.lower() == database.lower())
         return Dataset(self.name, part(self.corpus), part(self.described), questions)
 
+    def by_database(self, questions: Iterable[Question]) -> list[Dataset]:
+        """The parts of the benchmark for the databases of some questions, each with those of them that it has."""
+        of: dict[str, list[Question]] = defaultdict(list)
+        for question in questions:
+            of[question.database].append(question)
+        return [replace(self.of(database), questions=tuple(asked)) for database, asked in sorted(of.items())]
+
     def told(self) -> Dataset:
         """The same benchmark, with the descriptions of ``corpus`` added to ``described``."""
         tables = [
@@ -321,31 +328,33 @@ def read_dataset(
     Raises:
         click.ClickException: the folder has none of the formats.
     """
+    entries = read_json(folder / "dev.json") if (folder / "dev.json").is_file() else None
+    linearised: dict[str, str] = {}
     if (folder / "schema.sql").is_file() and (folder / "queries.json").is_file():
-        tables, questions = _fiben(folder)
-    elif (folder / "tables.jsonl.gz").is_file() and (folder / "dev.json").is_file():
-        tables, questions = families(folder), _questions(read_json(folder / "dev.json"))
-    elif (folder / "dev_tables.json").is_file() and (folder / "dev.json").is_file():
-        tables, questions = jar_tables(folder), _questions(read_json(folder / "dev.json"))
-    elif (folder / "tables.json").is_file() and (folder / "dev.json").is_file():
+        tables = schema_profiles(folder / "schema.sql", "fiben", dialect="sqlite")
+        entries = [{**one, "db_id": "fiben", "sql": one["SQL"]} for one in read_json(folder / "queries.json")]
+    elif entries is not None and (folder / "tables.jsonl.gz").is_file():
+        tables = families(folder)
+    elif entries is not None and (folder / "dev_tables.json").is_file():
+        tables = jar_tables(folder)
+    elif entries is not None and (folder / "tables.json").is_file():
         schemas = read_json(folder / "tables.json")
-        tables = [table for schema in schemas for table in schema_tables(schema)]
-        questions = _questions(read_json(folder / "dev.json"), _by_linearised(schemas))
+        tables, linearised = [table for one in schemas for table in schema_tables(one)], _by_linearised(schemas)
     else:
         raise click.ClickException(
             f"{folder} is not a benchmark: it needs dev.json with dev_tables.json, tables.json or tables.jsonl.gz; or "
             "queries.json with schema.sql"
         )
+    questions = _questions(entries, linearised)
     if synonyms:
-        questions = _reworded(read_json(folder / "dev.json"), questions)
+        questions = _reworded(entries, questions)
     if not declared_keys:
         tables = [replace(table, primary_key=(), foreign_keys=()) for table in tables]
     tables = _with_rows(folder, tables)
-    described = _described(folder, tables)
+    name, described = folder.resolve().name, _described(folder, tables)
     if hide_database:
-        described, _ = in_one_database(tables, questions, described)
-        tables, questions = in_one_database(tables, questions, tables)
-    return Dataset(folder.resolve().name, Corpus(tables), Corpus(described), tuple(questions))
+        return in_one_database(name, tables, described, questions)
+    return Dataset(name, Corpus(tables), Corpus(described), tuple(questions))
 
 
 def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[str]] | None:
@@ -425,12 +434,12 @@ def _by_linearised(schemas: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, str] | None = None) -> list[Question]:
+def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, str]) -> list[Question]:
     return [
         Question(
             str(entry.get("question", entry.get("utterance"))).strip(),
             str(entry.get("db_id", entry.get("database"))),
-            frozenset(_gold(entry, linearised or {})),
+            frozenset(_gold(entry, linearised)),
             position,
             str(entry.get("sql", entry.get("query", ""))),
         )
@@ -464,22 +473,6 @@ def _gold(entry: Mapping[str, Any], linearised: Mapping[str, str]) -> Iterator[s
             yield f"{database}.{name}"
 
 
-def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
-    tables = schema_profiles(folder / "schema.sql", "fiben", dialect="sqlite")
-    entries = read_json(folder / "queries.json")
-    questions = [
-        Question(
-            entry["question"].strip(),
-            "fiben",
-            frozenset(f"fiben.{name}" for name in gold_tables(entry["SQL"])),
-            position,
-            entry["SQL"],
-        )
-        for position, entry in enumerate(entries)
-    ]
-    return tables, questions
-
-
 def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfile]:
     """The tables with column profiles from ``database/`` if they are there; a database may lack tables, and a table
     columns."""
@@ -503,14 +496,15 @@ def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfil
 
 
 def in_one_database(
-    tables: Sequence[TableProfile], questions: Sequence[Question], shown: Sequence[TableProfile]
-) -> tuple[list[TableProfile], list[Question]]:
-    """All tables in one database ``lake``; a repeated name gets a number in its id, not in its name.
+    name: str,
+    tables: Sequence[TableProfile],
+    described: Sequence[TableProfile],
+    questions: Sequence[Question],
+    named: Callable[[TableProfile, int], TableProfile] = lambda table, number: table,
+) -> Dataset:
+    """A benchmark with all tables in one database ``lake``; repeated names get a number in their ids.
 
-    Args:
-        tables: with the names that make the ids.
-        questions: whose gold tables get the new ids.
-        shown: the tables to return, each with its new id.
+    ``named`` gives a table other names, which are not in its id, from the table and its position.
     """
     seen: Counter[str] = Counter()
     renamed: dict[str, str] = {}
@@ -518,9 +512,13 @@ def in_one_database(
         seen[table.name.lower()] += 1
         count = seen[table.name.lower()]
         renamed[table.id.lower()] = f"lake.{table.name}" + (f"#{count}" if count > 1 else "")
-    hidden = [replace(table, id=renamed[table.id.lower()], database="lake") for table in shown]
+
+    def hidden(shown: Sequence[TableProfile]) -> Corpus:
+        lake = (replace(table, id=renamed[table.id.lower()], database="lake") for table in shown)
+        return Corpus(named(table, number) for number, table in enumerate(lake))
+
     asked = [
         replace(question, gold=frozenset(renamed.get(table, table).lower() for table in question.gold))
         for question in questions
     ]
-    return hidden, asked
+    return Dataset(name, hidden(tables), hidden(described), tuple(asked))

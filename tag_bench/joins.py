@@ -17,7 +17,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from tag_bench import benchmark, number
+from tag_bench import FILE, FOLDER, benchmark, number
 from tag_bench.data import read_halves
 from tag_bench.databases import Database, key_scores, percent, read_databases, reliability
 from tag_bench.disturbed import DISTURBANCES, disturbed, unrelated
@@ -241,23 +241,10 @@ def _note(
 
 
 @benchmark("joins")
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder; or a folder of Parquet files with FOLDER_keys.json beside it.",
-)
+@click.option("--data", type=FOLDER, help="The folder; or one of Parquet files with FOLDER_keys.json beside it.")
 @click.option("--own-names", is_flag=True, help="For Parquet files: infer keys without their rows.")
-@click.option(
-    "--schema",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Instead of --data: a file of CREATE TABLE statements.",
-)
-@click.option(
-    "--keys",
-    "gold_keys",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --schema: a JSON file of pairs of table.column.",
-)
+@click.option("--schema", type=FILE, help="Instead of --data: a file of CREATE TABLE statements.")
+@click.option("--keys", "gold_keys", type=FILE, help="With --schema: a JSON file of pairs of table.column.")
 @click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
 @number("--small-frames", 400, "Pairs of unrelated tables for merges of a few rows; 0 leaves these out.", least=0,
         called="small")  # fmt: skip

@@ -9,13 +9,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import numpy as np
 
+from tagframe.evaluation.scores import scores_of
 from tagframe.retrieval.problem import Floats
 
 T = TypeVar("T")
@@ -34,6 +35,29 @@ def timed(run: Callable[[], T]) -> tuple[float, T]:
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
     """Median and 95th percentile."""
     return {"median": round(statistics.median(values), digits), "p95": round(float(np.percentile(values, 95)), digits)}
+
+
+def percent(values: Iterable[Any], digits: int = 2) -> float | None:
+    """The mean in percent; None for nothing."""
+    known = [float(value) for value in values]
+    return round(100 * float(np.mean(known)), digits) if known else None
+
+
+def of_sets(found: Sequence[tuple[Collection[str], Collection[str], float | None]]) -> dict[str, Any]:
+    """How good chosen sets of tables are: shares in percent, the number of tables relative to the needed ones, and the
+    calibration of the chance that a set is complete, if it is known.
+
+    Args:
+        found: for each question the ids of the chosen and of the needed tables, and the chance.
+    """
+    scores = np.array([scores_of(ids, gold) for ids, gold, _ in found])
+    shares = {name: percent(column) for name, column in zip(("P", "R", "F1", "CR", "exact"), scores.T, strict=True)}
+    over = round(float(np.mean([len(ids) / len(gold) for ids, gold, _ in found])), 3)
+    known = [chance for _, _, chance in found if chance is not None]
+    given = {**shares, "tables_over_gold": over}
+    if len(known) < len(found):
+        return given
+    return {**given, "confidence": percent(known), "reliability": reliability(np.array(known), scores[:, 3])}
 
 
 def reliability(chance: Floats, truth: Floats) -> float:

@@ -26,7 +26,7 @@ Record = dict[str, Any]
 
 EVERY = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
-NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "kept_in", "lists", "show"})
+NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "lists", "show"})
 """Options that say where something is written or kept: no figure depends on them."""
 SELECTIONS = frozenset({"limit", "questions", "drawn_questions", "wanted"})
 """Options that say how many questions are asked: a record of a question does not depend on them."""

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import benchmark
+from tag_bench import DATA, benchmark
 from tag_bench.data import Dataset, read_dataset
 from tag_bench.measured import reliability
 from tag_bench.records import RECORDS, Record, Records, settings_of
@@ -116,7 +116,7 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 @benchmark("refine")
-@click.option("--data", required=True, type=click.Path(exists=True, path_type=Path), help="The folder.")
+@DATA
 @RECORDS
 def command(data: Path, records: Path | None) -> dict[str, Any]:
     """Sets of k="auto" with a model's recorded choices as evidence, by the weight of a choice.

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 import numpy as np
 
-from tag_bench import DATA, MethodName, benchmark, number
+from tag_bench import CACHE, DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
-from tag_bench.measured import reliability, spread
+from tag_bench.measured import of_sets, spread
 from tag_bench.published import beside
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe import config
@@ -158,20 +159,10 @@ def scores(found: Sequence[Record], size: int) -> dict[str, float]:
     return dict(zip((*MEASURES, "connected"), np.round(means, 2).tolist(), strict=True))
 
 
-def automatic(found: Sequence[Record]) -> dict[str, float]:
-    """The scores of ``k="auto"``, its number of tables relative to the needed ones, and its calibration.
-
-    reliability is the count-weighted mean distance between confidence and share of complete sets, over ten bins.
-    """
-    over = [len(one["tables"]["auto"]) / len(one["gold_tables"]) for one in found]
-    given = scores(found, AUTO)
-    given["tables_over_gold"] = round(float(np.mean(over)), 3) if over else 0.0
-    sure = [one["confidence"]["auto"] for one in found]
-    if found and None not in sure:
-        known = np.array(sure, dtype=float)
-        given["confidence"] = round(100 * float(known.mean()), 2)
-        given["reliability"] = reliability(known, np.array([one["scores"]["CR@auto"] for one in found]))
-    return given
+def automatic(found: Sequence[Record]) -> dict[str, Any]:
+    """The scores of ``k="auto"``; with the calibration of the confidence if the method gives one."""
+    sets = [(one["tables"]["auto"], one["gold_tables"], one["confidence"]["auto"]) for one in found]
+    return {**of_sets(sets), **scores(found, AUTO)}
 
 
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
@@ -279,13 +270,7 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
 @click.option("--weights", help="For auto, the file of a fit; for greedy, exact and mip, a data set of the papers.")
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, minilm-int8, or a sentence-transformers model.")
-@click.option(
-    "--cache",
-    "kept_in",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for vectors, so that a second run encodes nothing (times never include this). It contains pickles, "
-    "so nobody else may write there.",
-)
+@CACHE
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @number("--limit", None, "The number of questions, from the first.")
 @number("--questions", None, "The number of questions, drawn at random.", called="drawn_questions")
@@ -322,7 +307,7 @@ def command(
     weights: str | None,
     every_question: bool,
     embedder: str | None,
-    kept_in: Path | None,
+    cache: Path | None,
     coarse: Path | None,
     limit: int | None,
     drawn_questions: int | None,
@@ -361,18 +346,18 @@ def command(
     if not several:
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
     encoder = get_embedder(config.current(embedder=embedder))
-    if encoder is not None and kept_in is not None:
-        encoder = KeptEmbedder(encoder, Kept(kept_in))
+    if encoder is not None and cache is not None:
+        encoder = KeptEmbedder(encoder, Kept(cache))
     if own_database and coarse is not None:
         raise click.ClickException("--own-database cannot be used with --coarse")
 
-    @cache
+    @functools.cache
     def index_in(database: str | None) -> RetrievalIndex:
         part = dataset if database is None else dataset.of(database)
         described = None if own_names else part.described
         return RetrievalIndex(part.corpus, encoder, declared_keys=declared, described=described)
 
-    @cache
+    @functools.cache
     def lessons_in(database: str | None) -> list[Lesson]:
         part, index, vectors = dataset if database is None else dataset.of(database), index_in(database), VectorStore()
         seeds = range(seed, seed + DRAWS) if learn else ()

@@ -12,11 +12,10 @@ In a separate process, for benchmarks: ``with ServerProcess(latency=0.05) as ser
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import importlib
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -388,8 +387,7 @@ class ServerProcess:
     """
 
     def __init__(self, latency: float, answers: str = "tag_bench.server:by_checksum") -> None:
-        options = ["--latency", str(latency), "--answers", answers]
-        self._command = [sys.executable, "-m", "tag_bench.server", *options]
+        self._command = [sys.executable, "-m", "tag_bench.server", str(latency), answers]
         self.url = ""
 
     def __enter__(self) -> ServerProcess:
@@ -424,16 +422,9 @@ def by_checksum(request: Request) -> str:
     return "True" if zlib.crc32(request.prompt.encode()) & 1 else "False"
 
 
-def main() -> None:
+def main(latency: str, answers: str) -> None:
     """Serve until terminated; the URL is the first line of standard output."""
-    parser = argparse.ArgumentParser(prog="python -m tag_bench.server")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each response")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--answers", default="tag_bench.server:by_checksum", help="module:function")
-    arguments = parser.parse_args()
-    module, _, function = arguments.answers.partition(":")
-    answers = getattr(importlib.import_module(module), function)
-    server = Server(answers, latency=arguments.latency, history=False, port=arguments.port)
+    server = Server(pkgutil.resolve_name(answers), latency=float(latency), history=False)
 
     async def serve() -> None:
         await server.listen()
@@ -445,4 +436,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -22,6 +22,7 @@ import numpy as np
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
+from tag_bench.measured import percent
 from tag_bench.published import PUBLISHED
 from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
 from tagframe.config import AnySettings
@@ -138,13 +139,9 @@ def _file(folder: Path, question: Question) -> Path:
 
 def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
     """Execution accuracy, and precision, recall and F1 of the tables in the SQL, in percent (JAR, section 4.1)."""
-
-    def percent(values: list[float]) -> float | None:
-        return round(100 * sum(values) / len(values), 2) if values else None
-
     return {
-        "execution_accuracy": percent([one["right"] for one in outcomes]),
-        "tables": {name: percent([one["scores"][name] for one in outcomes]) for name in _MEASURES},
+        "execution_accuracy": percent(one["right"] for one in outcomes),
+        "tables": {name: percent(one["scores"][name] for one in outcomes) for name in _MEASURES},
     }
 
 

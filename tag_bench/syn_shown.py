@@ -24,6 +24,7 @@ import tagframe as tf
 from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn, of_half, read_dataset, read_halves
 from tag_bench.gold_joins import Column, Schema, gold_joins
+from tag_bench.measured import percent
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.answer import Synthesizer
 from tagframe.answer.query import Query
@@ -136,11 +137,6 @@ def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[Question
     return pool, asked, dict(schemas)
 
 
-def _share(parts: Iterable[bool]) -> float | None:
-    known = list(parts)
-    return round(100 * sum(known) / len(known), 2) if known else None
-
-
 @benchmark("syn_shown")
 @FOLDERS
 @HALF
@@ -188,10 +184,10 @@ def command(
         "tables": len(pool),
         "questions": len(found),
         "tokens": {"median": median(one.tokens for one in found), "most": max(one.tokens for one in found)},
-        "gold_tables_shown": _share(one.tables for one in found),
+        "gold_tables_shown": percent(one.tables for one in found),
         "joins": sum(one.joins is not None for one in found),
-        "gold_joins_shown": _share(one.joins for one in found if one.joins is not None),
+        "gold_joins_shown": percent(one.joins for one in found if one.joins is not None),
         "literals": sum(len(one.literals) for one in found),
-        "literals_in_schema": _share(literal for one in found for literal in one.literals),
-        "literals_in_prompt": _share(literal for one in found for literal in one.in_question),
+        "literals_in_schema": percent(literal for one in found for literal in one.literals),
+        "literals_in_prompt": percent(literal for one in found for literal in one.in_question),
     }

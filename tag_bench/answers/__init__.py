@@ -14,7 +14,7 @@ import click
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tag_bench import Incomplete, benchmark, number
+from tag_bench import DATA, FILE, Incomplete, benchmark, number
 from tag_bench.answers.databases import Databases, Question, read_questions
 from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judgements
 from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
@@ -104,7 +104,7 @@ def _key(question: Question) -> tuple[int, str]:
 
 
 @benchmark("answers")
-@click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="TAG-Bench.")
+@DATA
 @click.option(
     "--databases", type=click.Path(path_type=Path), help="BIRD's databases; by default DATA/../bird/database."
 )
@@ -121,7 +121,7 @@ def _key(question: Question) -> tuple[int, str]:
 @RECORDS
 @click.option(
     "--recorded",
-    type=(click.Path(exists=True, dir_okay=False, path_type=Path), str),
+    type=(FILE, str),
     metavar="FILE BY",
     help="Score the records of an earlier run, instead of asking; BY says what recorded them, and at which commit.",
 )

@@ -15,6 +15,7 @@ import pandas as pd
 
 import tagframe as tf
 from tag_bench.answers.databases import Question
+from tag_bench.measured import percent
 from tagframe.answer import Generated
 
 _ASKS_FOR_ORDER = re.compile(r"\b(?:in order|in alphabetical order|rank(?:ed)?\b(?! [12]\b)|order of)", re.IGNORECASE)
@@ -215,7 +216,7 @@ def _scores(records: Iterable[Record]) -> dict[str, Any]:
     by_row = _all_known(record.tokens_by_row for record in asked)
     marks = ("strict", "tolerant", "strict_here", "tolerant_here")
     return {
-        **{mark: _percent(getattr(record, mark) for record in keyed) for mark in marks},
+        **{mark: percent((bool(getattr(record, mark)) for record in keyed), 1) for mark in marks},
         **{f"{mark}_count": sum(bool(getattr(record, mark)) for record in keyed) for mark in marks},
         "questions": len(asked),
         "with_key": len(keyed),
@@ -237,8 +238,3 @@ def _all_known(values: Iterable[_Number | None]) -> list[_Number] | None:
     listed = list(values)
     known = [value for value in listed if value is not None]
     return known if len(known) == len(listed) else None
-
-
-def _percent(marks: Iterable[bool | None]) -> float | None:
-    listed = [bool(mark) for mark in marks]
-    return round(100 * sum(listed) / len(listed), 1) if listed else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -20,7 +20,8 @@ import click
 import numpy as np
 
 import tagframe as tf
-from tag_bench import FOLDERS, benchmark, number
+from tag_bench import CACHE, FOLDERS, benchmark, number
+from tag_bench.measured import percent
 from tagframe.retrieval.problem import Floats
 
 PARTS = ("tables", "names", "learned", "keys", "sets", "answers")
@@ -114,26 +115,22 @@ def folds(cases: Sequence[Case]) -> dict[tuple[str, str], int]:
     return found
 
 
+def recall(found: Sequence[tuple[Set[Any], Set[Any]]]) -> dict[str, float | None]:
+    """Recall and complete recall in percent, by the chosen and the needed tables of each question."""
+    parts = [len(chosen & gold) / len(gold) for chosen, gold in found]
+    return {"R": percent(parts), "CR": percent(part == 1.0 for part in parts)}
+
+
 def rounded(weights: Mapping[str, float]) -> dict[str, float]:
     """Round to four digits, the precision of the data."""
     return {name: float(f"{value:.4g}") for name, value in weights.items()}
-
-
-def percent(values: Any) -> float:
-    """The mean in percent; 0 for nothing."""
-    return round(100 * float(np.mean(np.asarray(values, dtype=float))), 2) if len(values) else 0.0
 
 
 @benchmark("fit")
 @click.argument("part", type=click.Choice(PARTS), default="tables")
 @FOLDERS
 @number("--questions", 300, "Drawn of each data set.")
-@click.option(
-    "--cache",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for vectors and evidence, so that a second fit takes minutes. It contains pickles, so nobody "
-    "else may write there.",
-)
+@CACHE
 @click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="The file of weights to update.")
 def command(

@@ -118,10 +118,7 @@ def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[E
     if has_rows(data):
         hidden = [read_dataset(folder, hide_database=True)]
         return found + maker.examples(data.name, "hidden", hidden, count // 2, weight, None)
-    parts: dict[str, list[Question]] = defaultdict(list)
-    for question in drawn(data.questions, count):
-        parts[question.database].append(question)
-    own = [replace(data.of(database), questions=tuple(asked)) for database, asked in sorted(parts.items())]
+    own = data.by_database(drawn(data.questions, count))
     return found + maker.examples(data.name, "own", own, count, weight, None)
 
 
@@ -163,10 +160,7 @@ def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Exam
     if not has_rows(data):
         return []  # these are asked so as they are
     counted = of_half(folder, "report", data.questions) if read_halves(folder) else data.questions
-    parts: dict[str, list[Question]] = defaultdict(list)
-    for question in drawn(counted, count // 2):
-        parts[question.database.lower()].append(question)
-    own = [replace(data.of(database), questions=tuple(asked)) for database, asked in sorted(parts.items())]
+    own = data.by_database(drawn(counted, count // 2))
     maker = Maker.of(cache)
     made: dict[str, list[Example]] = defaultdict(list)
     for example in maker.examples(data.name, "alone", own, count // 2, DOUBLE, None):

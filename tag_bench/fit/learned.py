@@ -21,14 +21,13 @@ import click
 import numpy as np
 
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
-from tag_bench.fit import Fitted, Given, left_out, percent, rounded, shares
+from tag_bench.fit import Fitted, Given, left_out, recall, rounded, shares
 from tag_bench.fit.examples import bare, has_rows
 from tag_bench.fit.likelihood import fit_choices, hard_ones
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
-from tag_bench.measured import reliability
+from tag_bench.measured import percent, reliability
 from tag_bench.records import with_progress
-from tagframe.corpus import Corpus
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
@@ -140,17 +139,12 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
     chosen = replace(data, questions=drawn(data.questions, count))
     parts = [chosen]
     if not has_rows(data) and len({one.database for one in data.questions}) > 1:
-        groups: dict[str, list[Question]] = defaultdict(list)
-        for question in data.questions:
-            groups[question.database].append(question)
-        parts = [replace(data.of(name), questions=tuple(of)) for name, of in groups.items() if len(of) >= _LEAST]
+        parts = [part for part in data.by_database(data.questions) if len(part.questions) >= _LEAST]
     for part in with_progress(parts, data.name, "database"):
         yield from _cases(part, embedder)
     if has_rows(data):
-        tables, asked = in_one_database(data.corpus.profiles, chosen.questions, list(map(bare, data.corpus.profiles)))
-        described, _ = in_one_database(data.corpus.profiles, (), list(map(bare, data.described.profiles)))
-        names = Dataset(data.name, Corpus(tables), Corpus(described), tuple(asked))
-        yield from _cases(names, embedder, of_names=True)
+        names = [[*map(bare, corpus.profiles)] for corpus in (data.corpus, data.described)]
+        yield from _cases(in_one_database(data.name, *names, chosen.questions), embedder, of_names=True)
 
 
 def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> Iterator[Case]:
@@ -256,7 +250,7 @@ def _heeded(rows: Floats, odds: float) -> Floats:
     return np.asarray(least + odds * like / (1 + odds * like) * (most - least))
 
 
-def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:
+def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float | None]]:
     """The calibration of the confidence with names only, by the number of learned questions, or of learned SQL."""
     by_count: dict[str, list[Case]] = defaultdict(list)
     for case in group:
@@ -273,19 +267,18 @@ def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, flo
     return found
 
 
-def recalls(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:
+def recalls(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float | None]]:
     """Recall and complete recall by K over questions with several tables, with and without learned facts."""
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float | None]] = {}
     several = [case for case in group if len(case.gold) > 1 and not case.of_names]
     for name, size in product(("", "plain "), SIZES):
-        parts = []
+        chosen_for = []
         for case in several:
             evidence = replace(case.found, known=None) if name else case.found
             prepared = among_promising(case.index, case.asked, evidence, k=size, weights=weights)
             chosen = auto.fitted(prepared.problem, size, weights).indices
-            held = {prepared.tables[position] for position in chosen}
-            parts.append(len(held & {*case.gold}) / len(case.gold))
-        found[f"{name}{size}"] = {"R": percent(parts), "CR": percent([part == 1.0 for part in parts])}
+            chosen_for.append(({prepared.tables[position] for position in chosen}, {*case.gold}))
+        found[f"{name}{size}"] = recall(chosen_for)
     return found
 
 

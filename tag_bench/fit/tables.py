@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench.fit import Fitted, Given, folds, left_out, percent, rounded, shares, to_fit
+from tag_bench.fit import Fitted, Given, folds, left_out, recall, rounded, shares, to_fit
 from tag_bench.fit.examples import Example, read_alone, read_examples, read_names
 from tag_bench.fit.likelihood import fit_logistic, fit_sets, fit_tables, minimised, of_examples
-from tag_bench.measured import reliability
+from tag_bench.measured import of_sets, percent
 from tag_bench.records import with_progress
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import (
@@ -66,9 +66,10 @@ class Judged:
 
     def tables(self, size: int | None) -> frozenset[str]:
         """Ids of the tables that the fitted selector gives."""
-        return self._named(auto.fitted(self.problem, size, self.weights, self.known).indices)
+        return self.named(auto.fitted(self.problem, size, self.weights, self.known).indices)
 
-    def _named(self, positions: Iterable[int]) -> frozenset[str]:
+    def named(self, positions: Iterable[int]) -> frozenset[str]:
+        """Ids of tables of the problem."""
         return frozenset(self.ids[position] for position in positions)
 
     def sets(self) -> tuple[npt.NDArray[np.float64], list[bool]]:
@@ -85,7 +86,7 @@ class Judged:
         alone = Weights({}, self.weights.set, apart=self.weights.apart)
         size = len(auto.fitted(self.problem, None, alone, self.known).indices)
         around = slice(max(size - 2, 0), size + 1)
-        return features[around], [self.example.question.gold <= self._named(positions) for positions in sets[around]]
+        return features[around], [self.example.question.gold <= self.named(positions) for positions in sets[around]]
 
 
 def fit_stages(group: Sequence[Example]) -> Weights:
@@ -152,38 +153,27 @@ def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str
     return complete, fit_logistic(np.array(facts), np.array(fits), np.array(fit_each), ("one", *FACTS))
 
 
-def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str, dict[str, float]]:
+def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str, dict[str, float | None]]:
     """Recall and complete recall by K over the questions that need more than one table."""
     several = [one for one in judged if len(one.example.question.gold) > 1]
     found = {}
     for size in sizes:
-        parts = [len(one.tables(size) & one.example.question.gold) / len(one.example.question.gold) for one in several]
-        found[str(size)] = {"R": percent(parts), "CR": percent([part == 1.0 for part in parts])}
+        found[str(size)] = recall([(one.tables(size), one.example.question.gold) for one in several])
     return found
 
 
-def automatic(judged: Sequence[Judged], sure: Weights) -> dict[str, float]:
-    """``k="auto"`` over all questions, each with its own weights: exact and complete sets, precision, recall, the
-    number of tables relative to the needed ones, and the calibration of the confidence."""
-    rows = []
+def automatic(judged: Sequence[Judged], sure: Weights) -> dict[str, Any]:
+    """``k="auto"`` over all questions, each with its own weights (:func:`tag_bench.measured.of_sets`)."""
+    found = []
     for one in judged:
         weights = replace(sure, table=one.weights.table, set=one.weights.set, apart=one.weights.apart)
-        selection = auto.fitted(one.problem, None, weights, one.known)
-        ids, gold = frozenset(one.ids[position] for position in selection.indices), one.example.question.gold
-        hit = len(ids & gold)
-        joined = joining(one.problem, one.known, weights)
-        chance = confidence_of(one.problem, joined, weights, selection.indices)
-        rows.append(
-            (ids == gold, hit / max(len(ids), 1), hit / len(gold), hit == len(gold), len(ids) / len(gold), chance)
-        )
-    columns = dict(zip(("exact", "P", "R", "CR", "over", "sure"), np.array(rows, dtype=float).T, strict=True))
-    found = {name: percent(columns[name]) for name in ("exact", "P", "R", "CR")}
-    found["tables_over_gold"] = round(float(columns["over"].mean()), 3)
-    found["confidence"] = percent(columns["sure"])
-    return {**found, "reliability": reliability(columns["sure"], columns["CR"])}
+        chosen = auto.fitted(one.problem, None, weights, one.known).indices
+        chance = confidence_of(one.problem, joining(one.problem, one.known, weights), weights, chosen)
+        found.append((one.named(chosen), one.example.question.gold, chance))
+    return of_sets(found)
 
 
-def unfit(judged: Sequence[Judged], fits: Mapping[str, float]) -> dict[str, float]:
+def unfit(judged: Sequence[Judged], fits: Mapping[str, float]) -> dict[str, float | None]:
     """The share of questions that are reported as not fitting the corpus, asked with and without their database."""
     with_both = [one for one in judged if one.example.elsewhere is not None]
     weights = Weights({}, {}, fits=fits)

@@ -101,11 +101,8 @@ def _world(data: Dataset, databases: Sequence[str], habit: Habit, kind: str, num
         tables, described = ([part for table in each for part in apart(table)] for each in (tables, described))
     if kind == "unlinked":
         tables, described = _unlinked(tables), _unlinked(described)
-    described, _ = in_one_database(tables, asked, described)
-    tables, asked = in_one_database(tables, asked, tables)
-    tables, described = ([habit.of(table, number) for number, table in enumerate(each)] for each in (tables, described))
     asked = [replace(one, database=f"{kind} {number}") for one in asked]
-    return Dataset(data.name, Corpus(tables), Corpus(described), tuple(asked))
+    return in_one_database(data.name, tables, described, asked, habit.of)
 
 
 def _pairs(questions: Sequence[Question], seed: int) -> list[Question]:

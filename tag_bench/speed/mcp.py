@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import secrets
-import statistics
 import sys
 import time
 import warnings
@@ -20,19 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 import tagframe
 from tag_bench import benchmark
+from tag_bench.measured import spread
 from tagframe.agents.tools import Tools
 
 QUESTION = "Which critics gave five stars to films by Portuguese directors?"
 TRANSPORTS = ("stdio", "http")
-
-
-def percentiles(seconds: list[float]) -> dict[str, float]:
-    """In milliseconds."""
-    return {f"p{share}": round(1_000 * float(np.percentile(seconds, share)), 1) for share in (50, 95)}
 
 
 @asynccontextmanager
@@ -104,15 +98,10 @@ async def called(source: str, tools: Tools, calls: dict[str, dict[str, Any]], ti
 
 
 def compared(seconds: dict[str, list[float]]) -> dict[str, Any]:
-    """The calls of a tool in milliseconds, and how much the servers' are longer."""
-    shown = {way: percentiles(taken) for way, taken in seconds.items()}
-    ratios = [http / stdio for http, stdio in zip(seconds["http"], seconds["stdio"], strict=True)]
-    return {
-        **{f"{way}_ms": one for way, one in shown.items()},
-        **{f"{way}_above_ms": round(shown[way]["p95"] - shown["function"]["p95"], 1) for way in TRANSPORTS},
-        "http_above_stdio_ms": {share: round(ms - shown["stdio"][share], 1) for share, ms in shown["http"].items()},
-        "http_per_stdio": round(statistics.median(ratios), 2),
-    }
+    """The calls of a tool in milliseconds, and how much the servers' are longer at the 95th percentile."""
+    shown = {way: spread([1_000 * one for one in taken], 1) for way, taken in seconds.items()}
+    above = {f"{way}_above_ms": round(shown[way]["p95"] - shown["function"]["p95"], 1) for way in TRANSPORTS}
+    return {**{f"{way}_ms": one for way, one in shown.items()}, **above}
 
 
 @benchmark("mcp")

@@ -8,6 +8,7 @@ and each figure is the median over the repeats. The cases are those of :data:`ta
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Collection
 from typing import Any
 
 import click
@@ -45,14 +46,18 @@ def compare(case: Case, peer: bool, repeats: int) -> dict[str, Any]:
     return {"name": case.name, "repeats": repeats, **found}
 
 
-@benchmark("operators")
-@click.option("--peer", type=click.Choice(["lotus"]), help="Also measure another library (needs its extra).")
-@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="Only these cases.")
-@number("--repeats", 1, "The lowest number of runs of each side.")
-def command(peer: str | None, names: tuple[str, ...], repeats: int) -> dict[str, Any]:
-    """Requests, rounds, tokens, seconds and rows a second of the operators, with a local server.
+def command_of(name: str, cases: Collection[str], repeats: int, about: str) -> click.Command:
+    """A command that measures some of the cases."""
 
-    Example: python -m tag_bench speed operators --peer lotus --json -
-    """
-    cases = [compare(CASES[name], peer is not None, repeats) for name in names or CASES]
-    return {"cases": cases}
+    @benchmark(name)
+    @click.option("--peer", type=click.Choice(["lotus"]), help="Also measure another library (needs its extra).")
+    @click.option("--case", "names", type=click.Choice(list(cases)), multiple=True, help="Only these cases.")
+    @number("--repeats", repeats, "The lowest number of runs of each side.")
+    def measured(peer: str | None, names: tuple[str, ...], repeats: int) -> dict[str, Any]:
+        return {"cases": [compare(CASES[name], peer is not None, repeats) for name in names or cases]}
+
+    measured.help = f"{about}, with a local server.\n\nExample: python -m tag_bench speed {name} --peer lotus --json -"
+    return measured
+
+
+command = command_of("operators", CASES, 1, "Requests, rounds, tokens, seconds and rows a second of the operators")
