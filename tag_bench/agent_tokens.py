@@ -18,7 +18,8 @@ import sqlglot
 from sqlglot import exp
 
 import tagframe
-from tag_bench import benchmark
+from tag_bench import benchmark, number
+from tag_bench.data import Question, read_dataset
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.agents.tools import Tools
 from tagframe.errors import TagframeError
@@ -55,12 +56,7 @@ def in_database(sql: str, database: str) -> str:
 
 @benchmark("agent_tokens")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--questions",
-    default=60,
-    show_default=True,
-    help="The number of questions, drawn at random; those with several tables first.",
-)
+@number("--questions", 60, "The number of questions, drawn at random.")
 @RECORDS
 @SEEDED
 def command(folder: Path, questions: int, records: Path | None, seed: int) -> dict[str, Any]:
@@ -72,28 +68,25 @@ def command(folder: Path, questions: int, records: Path | None, seed: int) -> di
     corpus = tagframe.open_corpus(folder / "database")
     tools = corpus.tools()
     databases = {profile.database for profile in corpus}
-    (path,) = [path for name in ("dev.json", "train.json") if (path := folder / name).is_file()]
-    asked = [one for one in enumerate(json.loads(path.read_text("utf-8"))) if one[1]["db_id"] in databases]
+    asked = [one for one in read_dataset(folder).questions if one.database in databases]
     drawn = random.Random(seed).sample(asked, min(questions, len(asked)))
 
-    def ask(numbered: tuple[int, dict[str, Any]]) -> Record:
-        one = numbered[1]
-        found, first = said(tools, "find_tables", {"question": one["question"]})
+    def ask(one: Question) -> Record:
+        found, first = said(tools, "find_tables", {"question": one.text})
         likely = [table["id"] for table in found["tables"] if (table["chance"] or 0) >= 0.5]
         second = said(tools, "plan_joins", {"tables": likely})[1] if len(likely) > 1 else 0
-        sql = in_database(one["sql"] if isinstance(one.get("sql"), str) else one["query"], one["db_id"])
-        rows, third = said(tools, "run_sql", {"sql": sql})
-        needed = {table.name.casefold() for table in sqlglot.parse_one(sql, read="sqlite").find_all(exp.Table)}
+        rows, third = said(tools, "run_sql", {"sql": in_database(one.sql, one.database)})
         ids = {id.casefold() for table in found["tables"] for id in table.get("parts", [table["id"]])}
         ids |= {corpus.profile(name).id.casefold() for name in found.get("others", [])}
-        whole = {f"{one['db_id']}.{name}".casefold() for name in needed} <= ids | set(found["bridges"])
+        whole = one.gold <= ids | set(found["bridges"])
         counts = {"find_tables": first, "plan_joins": second, "run_sql": third, "all": first + second + third}
         return {"all_tables_found": whole, "ran": rows is not None, "tokens": counts}
 
     settings = settings_of()
-    told = Records(records, settings).each(drawn, ask, lambda one: (one[0], one[1]["question"]), "agent")
-    counts = {name: [record["tokens"][name] for record in told] for name in ("find_tables", "plan_joins", "run_sql",
-              "all")}  # fmt: skip
+    told = Records(records, settings).each(drawn, ask, lambda one: (one.position, one.text), "agent")
+    counts = {
+        name: [record["tokens"][name] for record in told] for name in ("find_tables", "plan_joins", "run_sql", "all")
+    }
     schema = "\n".join(f"{table.id}({', '.join(column.name for column in table.columns)})" for table in corpus)
     described, cursor = 0, ""
     while cursor is not None:

@@ -23,16 +23,9 @@ import numpy as np
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
-from tagframe.corpus.schema_only import schema_profiles
+from tagframe.corpus.schema_only import declared_family, schema_profiles
 from tagframe.engines.base import ForeignKey
 from tagframe.retrieval.problem import Floats
-
-_FAMILIES: dict[str, TypeFamily] = {
-    "int": "integer", "bigint": "integer", "smallint": "integer", "integer": "integer", "number": "real",
-    "real": "real", "double": "real", "float": "real", "decimal": "real", "numeric": "real",
-    "date": "date", "time": "date", "datetime": "date", "timestamp": "date",
-    "boolean": "boolean", "bool": "boolean", "blob": "blob",
-}  # fmt: skip
 
 
 def read_json(path: Path) -> Any:
@@ -123,7 +116,7 @@ def schema_tables(schema: Mapping[str, Any]) -> list[TableProfile]:
     for index, (table, name) in enumerate(schema["column_names_original"]):
         if table < 0:
             continue
-        family = _family(str(types[index])) if index < len(types) else "text"
+        family = declared_family(str(types[index])) if index < len(types) else "text"
         columns[table].append(ColumnProfile(name, len(columns[table]), family))
         ends[index] = (table, name)
     primary: dict[int, tuple[str, ...]] = {}
@@ -150,16 +143,6 @@ def schema_tables(schema: Mapping[str, Any]) -> list[TableProfile]:
     ]
 
 
-def _family(declared: str) -> TypeFamily:
-    word = re.match(r"[a-z]*", declared.lower())
-    return _FAMILIES.get(word.group() if word else "", "text")
-
-
-_SNOWFLAKE: dict[str, TypeFamily] = {
-    "NUMBER": "integer", "FLOAT": "real", "TEXT": "text", "BOOLEAN": "boolean", "DATE": "date", "TIME": "date",
-    "TIMESTAMP_NTZ": "date", "TIMESTAMP_LTZ": "date", "TIMESTAMP_TZ": "date", "BINARY": "blob",
-}  # fmt: skip
-
 _NUMBERS = re.compile(r"\d[\d_]*")
 
 
@@ -185,12 +168,13 @@ def families(folder: Path) -> list[TableProfile]:
 
 def _column(given: Mapping[str, Any], position: int) -> ColumnProfile:
     samples = tuple(str(value) for value in given.get("samples") or ())
-    family = _SNOWFLAKE.get(str(given["type"]).split("(")[0].upper(), "text")
+    declared = str(given["type"])
+    family: TypeFamily = "integer" if declared.startswith("NUMBER") else declared_family(declared)  # as Snowflake says
     return ColumnProfile(
         given["name"],
         position,
         family,
-        str(given["type"]),
+        declared,
         samples=samples,
         description=given.get("description") or "",
     )
@@ -213,6 +197,7 @@ class Question:
         gold: ids ``database.table`` of the tables of its gold SQL, in lower case.
         position: its position in the file, from 0.
         sql: the gold SQL, if the data has it.
+        evidence: BIRD's external knowledge; None in other data.
     """
 
     text: str
@@ -220,6 +205,7 @@ class Question:
     gold: frozenset[str]
     position: int
     sql: str = ""
+    evidence: str | None = None
 
 
 @dataclass(frozen=True)
@@ -442,6 +428,7 @@ def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, st
             frozenset(_gold(entry, linearised)),
             position,
             str(entry.get("sql", entry.get("query", ""))),
+            entry.get("evidence"),
         )
         for position, entry in enumerate(entries)
     ]

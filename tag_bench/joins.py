@@ -9,8 +9,9 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ from tagframe.joins.steps import PlanTable
 from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.role_hints import role_hints
+
+PLANS = ("equal", "with_question", "best_two")
+Outcome = Mapping[str, int]
+"""What is true of a question, and counts."""
 
 
 @dataclass(frozen=True)
@@ -75,43 +80,38 @@ def cross_database_percent(databases: Sequence[Database]) -> float:
 
 def plan_outcomes(
     cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
-) -> list[tuple[Case, Counter[str]]]:
+) -> list[tuple[Case, Outcome]]:
     """For each question, whether the plans over its tables make the same columns equal as its gold SQL.
 
     Questions whose SQL reads a table twice are left out, because a plan has each table once.
     """
-    by_name = {database.name: database for database in databases}
+    tables = {database.name: database.tables for database in databases}
     found = []
     for case in cases:
         if not case.gold.twice:
-            tables = by_name[case.database].tables
-            plain = _plan(case, tables, keys[case.database], with_question=False)
-            asked = _plan(case, tables, keys[case.database], with_question=True)
+            plain, asked = (
+                _plan(case, tables[case.database], keys[case.database], with_question=way) for way in (False, True)
+            )
             outcome = {
-                "questions": True,
                 "equal": _classes(plain) == case.gold.classes,
                 "with_question": _classes(asked) == case.gold.classes,
                 "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(asked)),
             }
-            found.append((case, Counter({name: int(holds) for name, holds in outcome.items()})))
+            found.append((case, outcome))
     return found
 
 
-def plan_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any]:
+def plan_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
     """The share of questions with equal plans, in percent."""
-    kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for case, outcome in outcomes:
-        kinds[case.gold.kind].update(outcome)
-    return {
-        **_shares(sum(kinds.values(), Counter())),
-        "by_kind": {kind: _shares(counter) for kind, counter in sorted(kinds.items())},
-    }
 
+    def shares(group: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
+        counts = {name: sum(outcome[name] for _, outcome in group) for name in PLANS}
+        shown = {f"{name}_percent": percent(count, len(group)) for name, count in counts.items()}
+        return {"questions": len(group), **shown}
 
-def _shares(counts: Mapping[str, int]) -> dict[str, Any]:
-    total = counts["questions"]
-    names = ("equal", "with_question", "best_two")
-    return {"questions": total, **{f"{name}_percent": percent(counts[name], total) for name in names}}
+    kinds = sorted({case.gold.kind for case, _ in outcomes})
+    by_kind = {kind: shares([one for one in outcomes if one[0].gold.kind == kind]) for kind in kinds}
+    return {**shares(outcomes), "by_kind": by_kind}
 
 
 def _plan(
@@ -139,65 +139,52 @@ def _classes(plan: JoinPlan | None) -> frozenset[frozenset[Column]] | None:
 
 def merge_outcomes(
     cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
-) -> list[tuple[Case, Counter[str]]]:
+) -> list[tuple[Case, Outcome]]:
     """For each question, whether the inner merge contains every row of the gold SQL's joins.
 
     Rows are compared by the numbers of their source rows, which is stricter than comparing cells. The plan is made
     with the question.
     """
     by_name = {database.name: database for database in databases}
-    merged: dict[tuple[str, str], pd.DataFrame | None] = {}
-    wanted: dict[tuple[str, str], pd.DataFrame | None] = {}
+    merged_of = cache(lambda name, plan: _merged_rows(plan, by_name[name]))
+    gold_of = cache(lambda name, sql: _gold_rows(sql, by_name[name]))
     found = []
     for case in cases:
         if case.gold.twice or not case.gold.blocks:
             continue
-        database = by_name[case.database]
-        counts = Counter(questions=1)
-        found.append((case, counts))
-        plan = _plan(case, database.tables, keys[case.database], with_question=True)
+        plan = _plan(case, by_name[case.database].tables, keys[case.database], with_question=True)
+        outcome = Counter[str]({"not connected": plan is None})
+        found.append((case, outcome))
         if plan is None:
-            counts["not connected"] += 1
             continue
-        identity = (case.database, str(plan))
-        if identity not in merged:
-            merged[identity] = _merged_rows(plan, database)
-        rows = merged[identity]
+        rows = merged_of(case.database, plan)
         if rows is None:
-            counts["refused"] += 1
+            outcome["refused"] = True
             continue
-        held = True
-        empty = True
-        for block in case.gold.blocks:
-            key = (case.database, block.rows_sql)
-            if key not in wanted:
-                wanted[key] = _gold_rows(block.rows_sql, database)
-            gold = wanted[key]
-            if gold is None:
-                counts["gold SQL does not run"] += 1
-                continue
-            empty = empty and gold.empty
-            held = held and holds_rows(rows, gold, block.tables)
-        counts["contained"] += held
-        counts["not empty"] += not empty
-        counts["contained, not empty"] += held and not empty
+        wanted = [(block.tables, gold_of(case.database, block.rows_sql)) for block in case.gold.blocks]
+        ran = [(tables, gold) for tables, gold in wanted if gold is not None]
+        outcome["gold SQL does not run"] = len(wanted) - len(ran)
+        outcome["contained"] = all(holds_rows(rows, gold, tables) for tables, gold in ran)
+        outcome["not empty"] = not all(gold.empty for _, gold in ran)
+        outcome["contained, not empty"] = outcome["contained"] and outcome["not empty"]
     return found
 
 
-def merge_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any]:
+def merge_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
     """The share of questions whose rows are all contained, in percent. A refusal counts as a miss."""
-    counts: Counter[str] = Counter()
-    for _, outcome in outcomes:
-        counts.update(outcome)
+
+    def count(name: str) -> int:
+        return sum(outcome[name] for _, outcome in outcomes)
+
     return {
-        "questions": counts["questions"],
-        "contained_percent": percent(counts["contained"], counts["questions"]),
-        "refused": counts["refused"],
-        "not_connected": counts["not connected"],
-        "gold_not_run": counts["gold SQL does not run"],
+        "questions": len(outcomes),
+        "contained_percent": percent(count("contained"), len(outcomes)),
+        "refused": count("refused"),
+        "not_connected": count("not connected"),
+        "gold_not_run": count("gold SQL does not run"),
         "with_rows": {
-            "questions": counts["not empty"],
-            "contained_percent": percent(counts["contained, not empty"], counts["not empty"]),
+            "questions": count("not empty"),
+            "contained_percent": percent(count("contained, not empty"), count("not empty")),
         },
     }
 
@@ -217,27 +204,20 @@ def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
 
 def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
     assert database.file is not None
-    connection = connect_readonly(database.file)
-    try:
+    with closing(connect_readonly(database.file)) as connection, suppress(pd.errors.DatabaseError):
         return pd.read_sql(sql, connection)
-    except pd.errors.DatabaseError:
-        return None
-    finally:
-        connection.close()
+    return None
 
 
-def _note(
-    records: Records, plans: Sequence[tuple[Case, Counter[str]]], merges: Sequence[tuple[Case, Counter[str]]]
-) -> None:
+def _note(records: Records, plans: Sequence[tuple[Case, Outcome]], merges: Sequence[tuple[Case, Outcome]]) -> None:
     """A record of each question, with the outcome of its plans and of its merge, if it has them."""
-    scores: dict[int, dict[str, int]] = defaultdict(dict)
-    cases = {case.position: case for case, _ in (*plans, *merges)}
-    for outcomes, names in ((plans, ("equal", "with_question", "best_two")), (merges, ("contained",))):
+    scores: dict[Case, dict[str, int]] = defaultdict(dict)
+    for outcomes, names in ((plans, PLANS), (merges, ("contained",))):
         for case, outcome in outcomes:
-            scores[case.position].update({name: outcome[name] for name in names})
-    for position, case in sorted(cases.items()):
-        found = {"database": case.database, "gold_tables": sorted(case.gold.tables), "scores": scores[position]}
-        records.add(position, case.question, found)
+            scores[case].update({name: int(outcome[name]) for name in names})
+    for case, found in sorted(scores.items(), key=lambda one: one[0].position):
+        told = {"database": case.database, "gold_tables": sorted(case.gold.tables), "scores": found}
+        records.add(case.position, case.question, told)
 
 
 @benchmark("joins")

@@ -19,6 +19,7 @@ import click
 from tqdm import tqdm
 
 from tagframe.config import current
+from tagframe.embed import get_embedder
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -106,6 +107,12 @@ def model_name(lm: str | None) -> str | None:
     """The model of ``--lm``, or the configured one."""
     configured = getattr(current().lm, "model", current().lm)
     return lm or (None if configured is None else str(configured))
+
+
+def embedder_name() -> str | None:
+    """The configured embedder."""
+    embedder = get_embedder()
+    return None if embedder is None else embedder.name
 
 
 class Records:

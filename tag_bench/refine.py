@@ -9,6 +9,7 @@ search for missing tables.
 from __future__ import annotations
 
 import json
+import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,8 +21,9 @@ import numpy as np
 
 from tag_bench import DATA, benchmark
 from tag_bench.data import Dataset, read_dataset
-from tag_bench.measured import reliability
-from tag_bench.records import RECORDS, Record, Records, settings_of
+from tag_bench.measured import percent, reliability
+from tag_bench.records import RECORDS, Record, Records, embedder_name, settings_of
+from tag_bench.retrieval import AUTO, chosen_tables
 from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
@@ -32,10 +34,6 @@ WEIGHTS = (0.0, 2.0, 4.0, 8.0)
 """The weights to try."""
 SIZES = (5, 10, 20)
 FILES = ("refine_choices.jsonl", "refine_choices_fiben.jsonl")
-
-Outcome = tuple[bool, bool, int, float, tuple[float, ...], tuple[bool, ...]]
-"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; the number of tables; the confidence; R and
-completeness by size."""
 
 
 def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
@@ -55,8 +53,8 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
     return choices
 
 
-def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Outcome]]:
-    """The outcome of each question, by weight."""
+def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Record]]:
+    """What is chosen for each question, by weight."""
     method = METHODS["auto"]
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
@@ -68,18 +66,17 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records:
         shown = [table.lower() for table in choice["candidates"] if table.lower() in positions]
         said = Choice(*(tuple(one.lower() for one in choice.get(part, ())) for part in ("needed", "maybe", "missing")))
         facts = {**evidence.facts, **open_chances(said)}
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, Record] = {}
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
             looked[[positions[table] for table in shown]] = said.log_odds(shown, possible(index), weight)
             with_look = replace(evidence, looked=looked, facts=facts)
-            (tables, sure), *selected = (_selected(method, index, asked, with_look, size) for size in (None, *SIZES))
-            by_size = [some for some, _ in selected]
-            recalls = tuple(len(question.gold & some) / len(question.gold) for some in by_size)
-            complete = tuple(question.gold <= some for some in by_size)
-            whole = question.gold <= tables
-            outcomes[f"{weight:g}"] = (tables == question.gold, whole, len(tables), sure, recalls, complete)
-        scores = {f"CR@auto, weight {weight}": float(outcome[1]) for weight, outcome in outcomes.items()}
+            by_size = [chosen_tables(index, method, question, asked, with_look, [size]) for size in (AUTO, *SIZES)]
+            outcomes[f"{weight:g}"] = {
+                part: {name: value for one in by_size for name, value in one[part].items()}
+                for part in ("tables", "scores", "confidence")
+            }
+        scores = {f"CR@auto, weight {weight}": one["scores"]["CR@auto"] for weight, one in outcomes.items()}
         return {"gold_tables": sorted(question.gold), "scores": scores, "outcomes": outcomes}
 
     def key(choice: Mapping[str, Any]) -> tuple[str, str]:
@@ -89,29 +86,21 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records:
     return {weight: [record["outcomes"][f"{weight:g}"] for record in told] for weight in WEIGHTS}
 
 
-def _selected(
-    method: Any, index: RetrievalIndex, asked: Asked, evidence: Any, size: int | None
-) -> tuple[set[str], float]:
-    prepared = method.prepare(index, asked, evidence, None, size)
-    selection = method.select(prepared.problem, size)
-    return {index.tables[prepared.tables[at]].id.lower() for at in selection.indices}, selection.confidence
-
-
-def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
     """Exact and complete sets of ``k="auto"`` in percent, tables per question, the confidence and its error, and R and
     CR by K."""
-    exact, complete, tables, sure, recalls, whole = zip(*outcomes, strict=True)
-    by_size = zip(SIZES, np.mean(recalls, axis=0), np.mean(whole, axis=0), strict=True)
+
+    def mean(measure: str) -> float | None:
+        return percent((one["scores"][measure] for one in outcomes), 1)
+
+    sure = np.array([one["confidence"]["auto"] for one in outcomes])
     return {
-        **{
-            f"K={size}": [round(100 * float(recall), 1), round(100 * float(share), 1)]
-            for size, recall, share in by_size
-        },
-        "exact": round(100 * sum(exact) / len(exact), 1),
-        "complete": round(100 * sum(complete) / len(complete), 1),
-        "tables": round(sum(tables) / len(tables), 2),
-        "confidence": round(100 * sum(sure) / len(sure), 1),
-        "reliability": reliability(np.array(sure), np.array(complete, dtype=float)),
+        **{f"K={size}": [mean(f"R@{size}"), mean(f"CR@{size}")] for size in SIZES},
+        "exact": mean("exact@auto"),
+        "complete": mean("CR@auto"),
+        "tables": round(statistics.fmean(len(one["tables"]["auto"]) for one in outcomes), 2),
+        "confidence": percent(sure, 1),
+        "reliability": reliability(sure, np.array([one["scores"]["CR@auto"] for one in outcomes])),
     }
 
 
@@ -123,11 +112,10 @@ def command(data: Path, records: Path | None) -> dict[str, Any]:
 
     Example: python -m tag_bench refine --data ../shared/bench --json -
     """
-    encoder = get_embedder()
-    settings = settings_of(embedder=None if encoder is None else encoder.name)
+    settings = settings_of(embedder=embedder_name())
     result: dict[str, Any] = {"shipped_weight": WEIGHT, **settings}
     kept = Records(records, settings)
-    together: dict[float, list[Outcome]] = defaultdict(list)
+    together: dict[float, list[Record]] = defaultdict(list)
     for name, choices in read_choices(data).items():
         found = asked_again(read_dataset(data / name), choices, kept)
         result[name] = {"questions": len(choices), **{f"{weight:g}": shares(one) for weight, one in found.items()}}

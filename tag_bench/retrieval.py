@@ -6,7 +6,7 @@ import functools
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from tag_bench import CACHE, DATA, MethodName, benchmark, number
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
-from tag_bench.measured import of_sets, spread
+from tag_bench.measured import of_sets, spread, timed
 from tag_bench.published import beside
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe import config
@@ -54,34 +54,38 @@ def _name(size: int) -> str:
     return "auto" if size == AUTO else str(size)
 
 
-def scored(
-    question: Question,
-    tables: Mapping[int, Sequence[str]],
-    connected: Mapping[int, bool],
-    confidence: Mapping[int, float | None],
-    seconds: Mapping[str, float],
+def chosen_tables(
+    index: RetrievalIndex, method: Method[Any, Any], question: Question, asked: Asked, known: Any, sizes: Sequence[int]
 ) -> Record:
-    """The result of one method for one question, as JSON values.
+    """What a method chooses for a question by some evidence, for every K, as JSON values.
+
+    Ids are in lower case, best first. A confidence is the chance that no needed table is missing, None if the method
+    gives none. Tables are connected by link scores.
 
     Args:
+        index: of the benchmark's tables.
+        method: the selector.
         question: with its gold tables.
-        tables: ids in lower case, best first, by K; 0 stands for "auto".
-        connected: whether they are connected by link scores, by K.
-        confidence: the method's chance that no needed table is missing, by K; None if it gives none.
-        seconds: of each phase.
+        asked: the question as the method reads it.
+        known: the relevance, or the evidence.
+        sizes: the Ks; 0 stands for "auto".
     """
-    return {
-        "gold_tables": sorted(question.gold),
-        "tables": {_name(size): list(ids) for size, ids in tables.items()},
-        "scores": {
-            f"{measure}@{_name(size)}": float(value)
-            for size, ids in tables.items()
-            for measure, value in zip(MEASURES, scores_of(ids, question.gold), strict=True)
-        },
-        "connected": {_name(size): is_so for size, is_so in connected.items()},
-        "confidence": {_name(size): chance for size, chance in confidence.items()},
-        "seconds": dict(seconds),
-    }
+    seconds, prepared = timed(lambda: method.prepare(index, asked, known, None, max(sizes) or None))
+    found: Record = {"gold_tables": sorted(question.gold)}
+    found |= {name: {} for name in ("tables", "scores", "connected", "confidence")}
+    found["seconds"] = {"prepare": seconds}
+    for size in sizes:
+        name = _name(size)
+        found["seconds"][f"choose@{size}"], selection = timed(partial(method.select, prepared.problem, size or None))
+        chosen = [prepared.tables[position] for position in selection.indices]
+        ids = [index.tables[table].id.lower() for table in chosen]
+        links = index.links.matrix(chosen)
+        edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
+        found["tables"][name], found["confidence"][name] = ids, selection.confidence
+        found["connected"][name] = len(edges) == len(chosen) - 1
+        measures = zip(MEASURES, scores_of(ids, question.gold), strict=True)
+        found["scores"] |= {f"{measure}@{name}": float(value) for measure, value in measures}
+    return found
 
 
 def record_of(draws: Sequence[Record]) -> Record:
@@ -118,7 +122,6 @@ def run(
     Raises:
         ReplayMiss: a store that is replayed lacks answers; the missing requests are noted in it.
     """
-    ids = [table.id.lower() for table in index.tables]
     found = []
     started = time.perf_counter()
     asked = Asked.of(question.text)
@@ -132,22 +135,9 @@ def run(
         relevance = coarse[question.position]
     before = time.perf_counter() - started
     for lesson in lessons or (None,):
-        started = time.perf_counter()
-        known = relevance if lesson is None else lesson.told(relevance, question, asked)
-        prepared = method.prepare(index, asked, known, None, max(sizes))
-        seconds = {"prepare": before + time.perf_counter() - started}
-        tables, connected, confidence = {}, {}, {}
-        for size in sizes:
-            started = time.perf_counter()
-            selection = method.select(prepared.problem, size or None)
-            seconds[f"choose@{size}"] = time.perf_counter() - started
-            chosen = [prepared.tables[position] for position in selection.indices]
-            tables[size] = tuple(ids[table] for table in chosen)
-            confidence[size] = selection.confidence
-            links = index.links.matrix(chosen)
-            edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
-            connected[size] = len(edges) == len(chosen) - 1
-        found.append(scored(question, tables, connected, confidence, seconds))
+        learned, known = timed(lambda: relevance if lesson is None else lesson.told(relevance, question, asked))  # noqa: B023
+        found.append(chosen_tables(index, method, question, asked, known, sizes))
+        found[-1]["seconds"]["prepare"] += before + learned
     return found
 
 

@@ -7,7 +7,6 @@ and its result is compared with that of the gold SQL. There is no recorded SQL: 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 import warnings
@@ -21,12 +20,11 @@ import numpy as np
 
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
-from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
+from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
 from tag_bench.published import PUBLISHED
-from tag_bench.records import RECORDS, SEEDED, Record, Records, model_name, settings_of
+from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
 from tagframe.config import AnySettings
-from tagframe.embed import get_embedder
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.evaluation.match import Rule, is_ordered, match
@@ -85,7 +83,7 @@ def with_gold_rows(
 
 
 def answer_sql(
-    question: Question, gold_sql: str, expected: Rows, tag: tf.TAG, rule: Rule, shown: Sequence[str]
+    question: Question, expected: Rows, tag: tf.TAG, rule: Rule, shown: Sequence[str]
 ) -> tuple[Record, bool]:
     """Have the model write SQL over the ``shown`` tables, and compare its rows with the gold ones.
 
@@ -104,7 +102,7 @@ def answer_sql(
             answer = tag(question.text)
         read, sql = {table.lower() for table in answer.tables}, answer.query.sql
         rows = answer.rows.astype(object).where(answer.rows.notna(), None)
-        right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(gold_sql))
+        right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(question.sql))
     except ReplayMiss:
         raise
     except TagframeError as error:
@@ -121,33 +119,12 @@ def answer_sql(
     return record, is_invalid
 
 
-def retrieved(
-    corpus: tf.Corpus, question: Question, method: str, size: int, decomposition: Sequence[str] | None, evidence: str
-) -> RetrievedTables | list[str]:
-    """The tables to show to the model; "gold" means those that the gold SQL reads. No model is asked."""
-    if method == "gold":
-        return sorted(corpus.profile(table).id for table in question.gold)
-    with tf.context(lm=None):
-        return retrieve_tables(
-            question.text, corpus, k=size, method=method, decomposition=decomposition, evidence=evidence
-        )
-
-
-def _file(folder: Path, question: Question) -> Path:
-    return folder / question.database / f"{question.database}.sqlite"
-
-
 def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
     """Execution accuracy, and precision, recall and F1 of the tables in the SQL, in percent (JAR, section 4.1)."""
     return {
         "execution_accuracy": percent(one["right"] for one in outcomes),
         "tables": {name: percent(one["scores"][name] for one in outcomes) for name in _MEASURES},
     }
-
-
-def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
-    """The questions to ask: those that need several tables, as in JAR, or all."""
-    return [question for question in dataset.questions if every or len(question.gold) > 1][:limit]
 
 
 @benchmark("sql")
@@ -185,12 +162,14 @@ def command(
         raise click.ClickException(f"no database/NAME/NAME.sqlite in {data}: SQL needs rows to run on")
     dataset = read_dataset(data)
     corpus = tf.open_corpus(data / "database")
-    entries = json.loads((data / "dev.json").read_text(encoding="utf-8"))
-    rule: Rule = "bird" if "evidence" in entries[0] else "spider"
-    folder = data / "database"
-    held = [one for one in asked(dataset, limit, every_question) if _file(folder, one).is_file()]
+    rule: Rule = "spider" if dataset.questions[0].evidence is None else "bird"
+    files = {file.stem: file for file in (data / "database").glob("*/*.sqlite")}
+    several = [one for one in dataset.questions if every_question or len(one.gold) > 1][:limit]
     expected, left_out = with_gold_rows(
-        held, drawn_questions, lambda one: gold_rows(_file(folder, one), entries[one.position]["sql"]), seed
+        [one for one in several if one.database in files],
+        drawn_questions,
+        lambda one: gold_rows(files[one.database], one.sql),
+        seed,
     )
     questions = [*expected]
     given = read_decompositions(decompositions, dataset.questions)
@@ -199,27 +178,34 @@ def command(
         model["lm"] = lm
 
     def ask(question: Question) -> Record | None:
-        entry = entries[question.position]
-        knowledge = entry.get("evidence", "") if evidence else ""
-        parts = None if given is None else given[question.position]
-        tables = retrieved(corpus, question, method, size, parts, knowledge)
-        tag, repairing = (
-            tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair) for repair in (False, True)
-        )
-        shown = tables if isinstance(tables, list) else [hit.id for hit in tables.tables]
-        try:
+        knowledge = (question.evidence or "") if evidence else ""
+        tables: RetrievedTables | list[str]
+        if method == "gold":
+            tables = shown = sorted(corpus.profile(table).id for table in question.gold)
+        else:
+            parts = None if given is None else given[question.position]
+            with tf.context(lm=None):
+                tables = retrieve_tables(
+                    question.text, corpus, k=size, method=method, decomposition=parts, evidence=knowledge
+                )
+            shown = [hit.id for hit in tables.tables]
+
+        def answered(repair: bool) -> tuple[Record, bool]:
+            tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair)
             with tf.context(**model):
-                record, is_invalid = answer_sql(question, entry["sql"], expected[question], tag, rule, shown)
+                return answer_sql(question, expected[question], tag, rule, shown)
+
+        try:
+            record, is_invalid = answered(repair=False)
         except ReplayMiss:
             return None
         if is_invalid:
             record["repaired"] = None
-            with suppress(ReplayMiss), tf.context(**model):
-                record["repaired"], _ = answer_sql(question, entry["sql"], expected[question], repairing, rule, shown)
+            with suppress(ReplayMiss):
+                record["repaired"], _ = answered(repair=True)
         return record
 
-    encoder = get_embedder()
-    settings = settings_of(lm=model_name(lm), embedder=None if encoder is None else encoder.name)
+    settings = settings_of(lm=model_name(lm), embedder=embedder_name())
     outcomes = Records(records, settings).each(
         questions, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}"
     )
@@ -236,18 +222,14 @@ def command(
         "errors": sum(bool(outcome["error"]) for outcome in outcomes),
         "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},
     }
-    accuracy = result["execution_accuracy"]
-    click.echo(
-        f"{dataset.name}, {method}, K={size}: execution accuracy "
-        f"{'not run' if accuracy is None else accuracy}; tables {result['tables']}; {missing} questions lack answers",
-        err=True,
-    )
-    with_repairs = result["repaired"]["execution_accuracy"]
-    click.echo(
-        "with one repair of a statement that cannot be run, which the papers do not have: execution accuracy "
-        f"{'not run' if with_repairs is None else with_repairs}; {missing_repairs} repairs lack answers",
-        err=True,
-    )
+    said = (
+        (f"{dataset.name}, {method}, K={size}", result, f"tables {result['tables']}; {missing} questions"),
+        ("with one repair of a statement that cannot be run, which the papers do not have", result["repaired"],
+         f"{missing_repairs} repairs"),
+    )  # fmt: skip
+    for about, of, rest in said:
+        accuracy = "not run" if of["execution_accuracy"] is None else of["execution_accuracy"]
+        click.echo(f"{about}: execution accuracy {accuracy}; {rest} lack answers", err=True)
     for name, figures in PUBLISHED["sql"].get(dataset.name, {}).items():
         click.echo(f"published, {name}: {figures}", err=True)
     return result

@@ -1,6 +1,6 @@
 """``tag_bench syn_shown``: checks the content of ``syn``'s prompts over many databases, without asking a model.
 
-The databases of several benchmarks are pooled, or each is asked alone. For each question, the first prompt of
+The databases of several benchmarks are pooled. For each question, the first prompt of
 ``tagframe.ask`` is compared with the gold SQL: whether the prompt shows every table that the SQL reads, its joins, and
 the texts that it compares with.
 """
@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import click
 import sqlglot
 from sqlglot import exp
 
@@ -39,15 +38,13 @@ class Shown:
         tokens: of the prompt.
         tables: whether all gold tables are shown.
         joins: whether all joined columns are shown; None if the SQL has no join.
-        literals: for each text that it compares with, whether the schema shows it.
-        in_question: for each of these, whether the question or the schema shows it.
+        literals: for each text that it compares with, whether the question or the schema shows it.
     """
 
     tokens: int
     tables: bool
     joins: bool | None
     literals: tuple[bool, ...]
-    in_question: tuple[bool, ...]
 
 
 def text_literals(sql: str) -> list[str]:
@@ -105,14 +102,12 @@ def look(question: Question, schema: Schema, query: Query, prompt: Prompt) -> Sh
         links = key_links(shown, dict(query.tables))
         own = [{(f"{question.database}.{table}".lower(), name) for table, name in one} for one in classes]
         joins = all(are_linked(columns, links) for columns in own)
-    folded, whole = shown.casefold(), text.casefold()
     literals = [literal.replace("'", "''").casefold() for literal in text_literals(question.sql)]
     return Shown(
         token_counter(model="gpt-4o", text=text),
         question.gold <= ids,
         joins,
-        tuple(literal in folded for literal in literals),
-        tuple(literal in whole for literal in literals),
+        tuple(literal in text.casefold() for literal in literals),
     )
 
 
@@ -141,14 +136,12 @@ def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[Question
 @FOLDERS
 @HALF
 @number("--limit", 300, "The number of questions, drawn at random.")
-@click.option("--alone", is_flag=True, help="Ask over the question's own database alone.")
 @RECORDS
 @SEEDED
 def command(
     folders: tuple[Path, ...],
     half: str,
     limit: int,
-    alone: bool,
     records: Path | None,
     seed: int,
 ) -> dict[str, Any]:
@@ -158,14 +151,9 @@ def command(
     """
     pool, asked, schemas = pooled(folders, half)
     questions = drawn(asked, limit, seed)
-    wanted = {question.database.lower() if alone else "" for question in questions}
-    synthesizers = {
-        name: Synthesizer(pool.subset([one.id for one in pool.profiles if name in ("", one.database.lower())]))
-        for name in wanted
-    }
+    synthesizer = Synthesizer(pool)
 
     def ask(question: Question) -> Record:
-        synthesizer = synthesizers[question.database.lower() if alone else ""]
         query = synthesizer.shown(question.text)
         prompt = synthesizer.prompt(question.text, query)
         shown = look(question, schemas.get(question.database.lower(), {}), query, prompt)
@@ -188,6 +176,5 @@ def command(
         "joins": sum(one.joins is not None for one in found),
         "gold_joins_shown": percent(one.joins for one in found if one.joins is not None),
         "literals": sum(len(one.literals) for one in found),
-        "literals_in_schema": percent(literal for one in found for literal in one.literals),
-        "literals_in_prompt": percent(literal for one in found for literal in one.in_question),
+        "literals_in_prompt": percent(literal for one in found for literal in one.literals),
     }

@@ -21,9 +21,8 @@ from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
 from tag_bench.answers.published import table
 from tag_bench.answers.records import Record, summary, with_repairs
 from tag_bench.measured import timed
-from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
+from tag_bench.records import RECORDS, Records, embedder_name, model_name, read_records, settings_of
 from tag_bench.server import Server
-from tagframe.embed import get_embedder
 
 JUDGEMENTS = "judgements"
 """Value of ``--lm``: answers come from ``judgements.json`` in the data folder, not from a model."""
@@ -157,9 +156,8 @@ def command(
         {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
     )
     with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
-        by = get_embedder() if method in OF_ROWS else None
         answering = model_name(lm)
-        run_settings = settings_of(lm=answering, embedder=None if by is None else by.name)
+        run_settings = settings_of(lm=answering, embedder=embedder_name() if method in OF_ROWS else None)
         kept = Records(records, run_settings)
         left = kept.left(asked, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
@@ -171,7 +169,7 @@ def command(
     listed = [Record.of_record(record) for record in told]
     result: dict[str, Any] = {
         **run_settings,
-        **({} if by is None else {"rows": embedded}),
+        **({"rows": embedded} if method in OF_ROWS else {}),
         "missing": sum(record.missing for record in listed),
         **outcomes(listed),
         **({"summary_repaired": summary(with_repairs(listed))} if method in REPAIRED else {}),

@@ -5,14 +5,16 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from tag_bench.data import Question, drawn, read_dataset
+from tag_bench.data import drawn, read_dataset
 from tag_bench.refine import command as refine
-from tag_bench.retrieval import command, scored, scores
+from tag_bench.retrieval import MEASURES, command, scores
+from tagframe.evaluation.scores import scores_of
 from tagframe.lm import export_requests, import_answers
 
 
 def found(gold, tables, connected=True):
-    return scored(Question("q", "d", frozenset(gold), 0), {2: tables}, {2: connected}, {2: None}, {"prepare": 0.1})
+    measures = zip(MEASURES, scores_of(tables, gold), strict=True)
+    return {"scores": {f"{measure}@2": float(value) for measure, value in measures}, "connected": {"2": connected}}
 
 
 def test_metrics_by_hand():
