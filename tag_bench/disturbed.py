@@ -11,6 +11,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -35,93 +37,90 @@ Tables = Mapping[str, pd.DataFrame]
 """By id of the table."""
 Side = tuple[str, str]
 """A table's id, and a column of it."""
-Disturbance = Callable[[pd.DataFrame, pd.DataFrame, tuple[str, str], str, random.Random], list[pd.DataFrame] | None]
-"""Gives the changed frames, from the referencing and the referenced frame, their key columns, the name of the second,
-and a random generator; None if the change is not possible."""
-
 _SAVED = ("Unnamed: 0", "index", "row", "rownum", "row_id", "idx", "seq", "record_id", "obs")
 
 
-def _shuffled(frame: pd.DataFrame, chance: random.Random) -> pd.DataFrame:
-    return frame.sample(frac=1, random_state=chance.randrange(2**31)).reset_index(drop=True)
+@dataclass(frozen=True)
+class Pair:
+    """Two frames before a merge.
+
+    Attributes:
+        mine, theirs: the referencing and the referenced frame.
+        key: their key columns.
+        called: the name of the second.
+        chance: of all random choices.
+    """
+
+    mine: pd.DataFrame
+    theirs: pd.DataFrame
+    key: tuple[str, str]
+    called: str
+    chance: random.Random
+
+    def sample(self, frame: pd.DataFrame, rows: int) -> pd.DataFrame:
+        """Some random rows, at most ``rows``."""
+        return frame.sample(min(rows, len(frame)), random_state=self.chance.randrange(2**31))
+
+    def numbered(self, frame: pd.DataFrame, name: str, first: int = 1) -> pd.DataFrame | None:
+        """The frame in another order, with a first column that counts its rows; None if it has one of that name."""
+        counted = self.sample(frame, len(frame)).reset_index(drop=True)
+        if name.casefold() in {str(column).casefold() for column in frame}:
+            return None
+        counted.insert(0, name, range(first, first + len(frame)))
+        return counted
 
 
-def _numbered(frame: pd.DataFrame, name: str, first: int = 1) -> pd.DataFrame | None:
-    """The frame with a first column that counts the rows; None if a column of that name exists."""
-    if name.casefold() in {str(column).casefold() for column in frame}:
-        return None
-    counted = frame.copy()
-    counted.insert(0, name, range(first, first + len(frame)))
-    return counted
+Frames = Sequence[pd.DataFrame | None]
+"""The changed frames; None for one that cannot be changed."""
 
 
-def _both_numbered(name: str, first: int = 1) -> Disturbance:
-    def disturbed(
-        mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-    ) -> list[pd.DataFrame] | None:
-        found = [_numbered(_shuffled(frame, chance), name, first) for frame in (mine, theirs)]
-        return [frame for frame in found if frame is not None] if all(f is not None for f in found) else None
-
-    return disturbed
+def _both_numbered(pair: Pair, name: str, first: int = 1) -> Frames:
+    return [pair.numbered(frame, name, first) for frame in (pair.mine, pair.theirs)]
 
 
-def _target_numbered(suffix: str, versions: int) -> Disturbance:
-    def disturbed(
-        mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-    ) -> list[pd.DataFrame] | None:
-        if versions > 1:
-            positions = [position for position in range(len(theirs)) for _ in range(chance.randint(1, versions))]
-            theirs = theirs.iloc[positions]
-            group = theirs.groupby(key[1], dropna=False)[key[1]]
-            number, size = group.cumcount().tolist(), group.transform("size").tolist()
-            ends = [None if n + 1 == all_ else f"{2018 + n}-12-31" for n, all_ in zip(number, size, strict=True)]
-            theirs = theirs.assign(valid_from=[f"{2018 + n}-01-01" for n in number], valid_to=pd.Series(ends).tolist())
-        counted = _numbered(_shuffled(theirs, chance), f"{called}{suffix}" if suffix != "id" else suffix)
-        return None if counted is None else [_shuffled(mine, chance), counted]
-
-    return disturbed
+def _target_numbered(pair: Pair, suffix: str, versions: int) -> Frames:
+    theirs = pair.theirs
+    if versions > 1:
+        positions = [position for position in range(len(theirs)) for _ in range(pair.chance.randint(1, versions))]
+        theirs = theirs.iloc[positions]
+        group = theirs.groupby(pair.key[1], dropna=False)[pair.key[1]]
+        number, size = group.cumcount().tolist(), group.transform("size").tolist()
+        ends = [None if n + 1 == all_ else f"{2018 + n}-12-31" for n, all_ in zip(number, size, strict=True)]
+        theirs = theirs.assign(valid_from=[f"{2018 + n}-01-01" for n in number], valid_to=pd.Series(ends).tolist())
+    counted = pair.numbered(theirs, f"{pair.called}{suffix}" if suffix != "id" else suffix)
+    return [pair.sample(pair.mine, len(pair.mine)).reset_index(drop=True), counted]
 
 
-def _columns_dropped(
-    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-) -> list[pd.DataFrame] | None:
-    kept = [
-        [column for column in frame if column == own or chance.random() < 0.5]
-        for frame, own in zip((mine, theirs), key, strict=True)
-    ]
-    return [mine[kept[0]], theirs[kept[1]]]
+def _columns_dropped(pair: Pair) -> Frames:
+    both = zip((pair.mine, pair.theirs), pair.key, strict=True)
+    return [frame[[name for name in frame if name == own or pair.chance.random() < 0.5]] for frame, own in both]
 
 
-def _columns_shuffled(
-    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-) -> list[pd.DataFrame] | None:
-    return [frame[chance.sample([*frame], frame.shape[1])] for frame in (mine, theirs)]
-
-
-def _few_rows(
-    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
-) -> list[pd.DataFrame] | None:
+def _few_rows(pair: Pair) -> Frames:
     """Some rows, those that they reference, and as many others of the second table."""
-    some = mine.sample(min(chance.randint(*ROWS), len(mine)), random_state=chance.randrange(2**31))
-    referenced = theirs[theirs[key[1]].isin(some[key[0]].dropna())]
+    some = pair.sample(pair.mine, pair.chance.randint(*ROWS))
+    referenced = pair.theirs[pair.theirs[pair.key[1]].isin(some[pair.key[0]].dropna())]
     if not 0 < len(referenced) <= ROWS[1]:
-        return None
-    rest = theirs.drop(referenced.index)
-    rest = rest.sample(min(len(rest), chance.randint(0, len(referenced))), random_state=chance.randrange(2**31))
+        return [None]
+    rest = pair.sample(pair.theirs.drop(referenced.index), pair.chance.randint(0, len(referenced)))
     return [some.reset_index(drop=True), pd.concat([referenced, rest]).sort_index().reset_index(drop=True)]
 
 
-DISTURBANCES: Mapping[str, Mapping[str, Disturbance]] = {
-    "none": {"as they are": lambda mine, theirs, key, called, chance: [mine, theirs]},
-    "id": {"id in front of both": _both_numbered("id")},
-    "surrogate": {"_sk in front of the target": _target_numbered("_sk", 1)},
+DISTURBANCES: Mapping[str, Mapping[str, Callable[[Pair], Frames]]] = {
+    "none": {"as they are": lambda pair: [pair.mine, pair.theirs]},
+    "id": {"id in front of both": partial(_both_numbered, name="id")},
+    "surrogate": {"_sk in front of the target": partial(_target_numbered, suffix="_sk", versions=1)},
     "versioned": {
-        "versions, _sk": _target_numbered("_sk", 3),
-        "versions, id": _target_numbered("id", 3),
+        "versions, _sk": partial(_target_numbered, suffix="_sk", versions=3),
+        "versions, id": partial(_target_numbered, suffix="id", versions=3),
     },
-    "saved-index": {f"saved {name}": _both_numbered(name, 0) for name in _SAVED},
+    "saved-index": {f"saved {name}": partial(_both_numbered, name=name, first=0) for name in _SAVED},
     "drop-columns": {"half of the columns dropped": _columns_dropped},
-    "shuffle-columns": {"columns shuffled": _columns_shuffled},
+    "shuffle-columns": {
+        "columns shuffled": lambda pair: [
+            frame[pair.chance.sample([*frame], frame.shape[1])] for frame in (pair.mine, pair.theirs)
+        ]
+    },
     "few-rows": {"a few rows": _few_rows},
 }
 """The perturbations, by kind and label."""
@@ -156,7 +155,7 @@ def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, 
 
     Args:
         databases: with rows.
-        kinds: of :data:`~tag_bench.perturbed.DISTURBANCES`.
+        kinds: of :data:`DISTURBANCES`.
 
     Returns:
         By perturbation: the number of pairs; how many are joined on the declared columns ("right"); how many of the
@@ -172,8 +171,9 @@ def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, 
         for (one, mine), (other, theirs) in pairs:
             called = [id.partition(".")[2] for id in (one, other)]
             chance = random.Random(f"{label} {one} {mine} {other}")
-            frames = disturb(rows[one], rows[other], (mine, theirs), called[1], chance)
-            if frames is None:
+            changed = disturb(Pair(rows[one], rows[other], (mine, theirs), called[1], chance))
+            frames = [frame for frame in changed if frame is not None]
+            if len(frames) < 2:
                 continue
             outcome, plan = merged(dict(zip(called, frames, strict=True)))
             wanted = {(f"frames.{called[0]}", mine), (f"frames.{called[1]}", theirs)}

@@ -188,18 +188,9 @@ def report(
 
 
 def formed(method: Method[Any, Any], variant: Variant, weights: str | None, **settings: Any) -> Method[Any, Any]:
-    """The method in a form of its paper. The variant of other methods says only whether declared keys are known.
-
-    Raises:
-        click.ClickException: the method has no such form.
-    """
-    try:
-        form = Form(**settings)
-        if method.form is not None:
-            form = replace(form, variant=variant, weights=weights)
-        return in_form(method, form)
-    except InvalidArgument as error:
-        raise click.ClickException(str(error)) from error
+    """The method in a form of its paper. The variant of other methods says only whether declared keys are known."""
+    form = Form(**settings)
+    return in_form(method, form if method.form is None else replace(form, variant=variant, weights=weights))
 
 
 def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
@@ -216,15 +207,6 @@ def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
         raise click.ClickException(f"--weights: there is no file {weights!r}")
     given: Any = {"weights": read_weights(Path(weights).read_text(encoding="utf-8"))}
     return replace(method, prepare=partial(method.prepare, **given), select=partial(method.select, **given))
-
-
-def _both(several: Sequence[Question], counted: Sequence[Question]) -> list[Question]:
-    """The questions of both, each once, in the file's order."""
-    return sorted({question.position: question for question in (*several, *counted)}.values(), key=_position)
-
-
-def _position(question: Question) -> int:
-    return question.position
 
 
 _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
@@ -282,10 +264,6 @@ def command(
     sizes: tuple[int, ...],
     decompositions: str,
     variant: Variant,
-    as_printed: bool,
-    omega: Omega | None,
-    candidates: int | None,
-    covered_at: float | None,
     ablation: Ablation | None,
     beam: int | None,
     hops: int | None,
@@ -308,6 +286,7 @@ def command(
     records: Path | None,
     seed: int,
     compare: bool,
+    **form: Any,
 ) -> dict[str, Any]:
     """Recall of tables, for questions that need more than one.
 
@@ -380,19 +359,19 @@ def command(
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not method_named(method).takes_coarse:
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
-    of_data = dataset.name if as_printed and dataset.name in JAR_WEIGHTS else None
-    form = {"as_printed": as_printed, "omega": omega, "candidates": candidates, "covered_at": covered_at}
+    of_data = dataset.name if form["as_printed"] and dataset.name in JAR_WEIGHTS else None
     try:
         chosen = searching(method_named(method), beam=beam, hops=hops, ablate=ablation)
+        chosen = formed(chosen, variant, weights or of_data, **form)
     except InvalidArgument as error:
         raise click.ClickException(str(error)) from error
-    chosen = formed(chosen, variant, weights or of_data, **form)
     if chosen.form is None:
         chosen = weighted(chosen, weights)
     model = None if lm is None else LM(lm)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
+        both = {one.position: one for one in sorted([*several, *counted[:limit]], key=lambda one: one.position)}
         chosen_for: dict[int, list[Record]] = defaultdict(list)
-        for one in asked(_both(several, counted[:limit]), [*sizes, AUTO]):
+        for one in asked([*both.values()], [*sizes, AUTO]):
             chosen_for[one["position"]].append(one)
         found = [one for question in several for one in chosen_for[question.position]]
         every = [one for question in counted[:limit] for one in chosen_for[question.position]]

@@ -19,7 +19,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from tag_bench.databases import percent
+from tag_bench.databases import links_of, percent
 from tag_bench.gold_joins import GoldJoins, JoinBlock, gold_joins
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tagframe.corpus import Corpus, open_corpus
@@ -299,12 +299,7 @@ def statements(every: Sequence[GoldJoins], keys: Sequence[KeyPair]) -> dict[str,
 
 def _parts(key: KeyPair) -> list[Link]:
     """The pairs of columns of a key, without the database."""
-    return [
-        frozenset(
-            side.partition(".")[2].lower() for side in (f"{key.left_table}.{mine}", f"{key.right_table}.{theirs}")
-        )
-        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
-    ]
+    return [frozenset(side.partition(".")[2] for side in link) for link in links_of(key)]
 
 
 def _shown(links: Iterable[Link]) -> list[str]:
