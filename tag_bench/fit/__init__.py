@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -100,6 +100,14 @@ def left_out(
     for left in groups if len(groups) > 1 else ():
         weights = fit([case for case in cases if group(case) != left])
         yield [case for case in cases if group(case) == left], weights
+
+
+def grouped(cases: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    """The cases by a key, in their order."""
+    found: dict[str, list[T]] = defaultdict(list)
+    for case in cases:
+        found[key(case)].append(case)
+    return found
 
 
 def folds(cases: Sequence[Case]) -> dict[tuple[str, str], int]:

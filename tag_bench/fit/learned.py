@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
-from tag_bench.fit import Fitted, Given, left_out, recall, rounded, shares
+from tag_bench.fit import Fitted, Given, grouped, left_out, recall, rounded, shares
 from tag_bench.fit.examples import bare, has_rows
 from tag_bench.fit.likelihood import fit_choices, hard_ones
 from tag_bench.kept import Kept, KeptEmbedder
@@ -231,10 +231,10 @@ def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
     The best odds are found for each data set, and the smallest of them is taken, so that learned facts are not
     overrated in any data set.
     """
-    by_data: dict[str, list[tuple[float, float, float, bool]]] = defaultdict(list)
-    for case in group:
-        if case.found.facts["bare"] > BARE:
-            by_data[case.data].append(told(case, weights))
+    bare_ones = [case for case in group if case.found.facts["bare"] > BARE]
+    by_data = {
+        data: [told(case, weights) for case in of] for data, of in grouped(bare_ones, lambda case: case.data).items()
+    }
 
     def surprise(odds: float, rows: Floats) -> float:
         sure = np.clip(_heeded(rows, odds), 1e-3, 1 - 1e-3)
@@ -252,14 +252,14 @@ def _heeded(rows: Floats, odds: float) -> Floats:
 
 def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float | None]]:
     """The calibration of the confidence with names only, by the number of learned questions, or of learned SQL."""
-    by_count: dict[str, list[Case]] = defaultdict(list)
-    for case in group:
-        if case.found.known is None or case.found.facts["bare"] <= BARE:
-            continue
-        alone = "" if len(case.found.known.asked) else " SQL alone"
-        by_count[f"{case.count}{alone}"].append(case)
+
+    def counted(case: Case) -> str:
+        assert case.found.known is not None
+        return f"{case.count}" if len(case.found.known.asked) else f"{case.count} SQL alone"
+
+    asked = [case for case in group if case.found.known is not None and case.found.facts["bare"] > BARE]
     found = {}
-    for name, part in sorted(by_count.items()):
+    for name, part in sorted(grouped(asked, counted).items()):
         rows = np.array([told(case, weights) for case in part])
         sure, truth = _heeded(rows, weights.learned[TOLD[0]]), rows[:, 3]
         means = {"CR": percent(truth), "confidence": percent(sure)}

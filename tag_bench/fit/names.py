@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tag_bench.data import read_dataset
-from tag_bench.fit import Fitted, Given, left_out, rounded
+from tag_bench.fit import Fitted, Given, grouped, left_out, rounded
 from tag_bench.fit.examples import Example, has_rows, read_examples, read_names
 from tag_bench.fit.likelihood import fit_logistic
 from tag_bench.fit.tables import Judged, automatic, fit_confidence, fit_stages, judge, recalls
@@ -170,20 +170,12 @@ def fitted(given: Given) -> Fitted:
         others = fit_sure([one for other, group in out.items() if other != name for one in group], known)
         report[name] = {
             world: {"questions": len(group), **recalls(group), "auto": automatic(group, others)}
-            for world, group in by_world(mine).items()
+            for world, group in sorted(grouped(mine, lambda one: _world(one.example)).items())
         }
     final = fit_sure([one for group in out.values() for one in group], fit(cases))
     parts = {part: rounded(getattr(final, part)) for part in ("table", "set", "complete", "sure")}
     seen = {name: [round(end, 3) for end in ends] for name, ends in final.seen.items()}
     return Fitted({"names": {**parts, "seen": seen, "spread": round(final.spread, 3)}}, {"left_out": report})
-
-
-def by_world(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """The questions by variant, or by the kind of synthetic warehouse."""
-    found: dict[str, list[Judged]] = defaultdict(list)
-    for one in judged:
-        found[_world(one.example)].append(one)
-    return dict(sorted(found.items()))
 
 
 def _world(example: Example) -> str:

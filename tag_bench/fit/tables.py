@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tag_bench.fit import Fitted, Given, folds, left_out, recall, rounded, shares, to_fit
+from tag_bench.fit import Fitted, Given, folds, grouped, left_out, recall, rounded, shares, to_fit
 from tag_bench.fit.examples import Example, read_alone, read_examples, read_names
 from tag_bench.fit.likelihood import fit_logistic, fit_sets, fit_tables, minimised, of_examples
 from tag_bench.measured import of_sets, percent
@@ -185,12 +185,9 @@ def unfit(judged: Sequence[Judged], fits: Mapping[str, float]) -> dict[str, floa
     return {name: percent(values) for name, values in told.items() if values}
 
 
-def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """The questions by data set and variant: "data" or "data variant"."""
-    found: dict[str, list[Judged]] = {}
-    for one in judged:
-        found.setdefault(f"{one.example.data} {one.example.variant}".strip(), []).append(one)
-    return found
+def _variant(one: Judged) -> str:
+    """The data set and the variant of a question."""
+    return f"{one.example.data} {one.example.variant}".strip()
 
 
 def fitted(given: Given) -> Fitted:
@@ -205,9 +202,9 @@ def fitted(given: Given) -> Fitted:
     crossed = left_out(examples, lambda one: fold_of[one.data, one.database], fit_stages)
     cross = [one for mine, without in crossed for one in judge(mine, without)]
     report: dict[str, Any] = {"left_out": {}, "cross_database": {}, "auto": {}, "unfit": {}}
-    for name, mine in by_variant(out).items():
+    for name, mine in grouped(out, _variant).items():
         report["left_out"][name] = recalls(mine)
-    for name, mine in by_variant(cross).items():
+    for name, mine in grouped(cross, _variant).items():
         report["cross_database"][name] = recalls(mine)
         # Weights fitted on the other data sets, if there are any.
         others = [one for one in cross if one.example.data != mine[0].example.data] or cross

@@ -217,13 +217,6 @@ def _whole(url: str, _: Path) -> Figures:
     }
 
 
-POSTGRES_SCHEMA = SourceCase(
-    "postgres_schema", _many_tables, {"open first": _opened, "open again": _opened, "retrieve": _retrieved}
-)
-POSTGRES_MERGE = SourceCase("postgres_merge", _star(_FACTS), {"limit": _limited, "where and limit": _filtered})
-POSTGRES_WHOLE = SourceCase("postgres_whole", _star(_ROWS), {"whole": _whole})
-
-
 # --- Parquet
 
 _ORDERS, _CUSTOMERS, _PRODUCTS, _FILES = 50_000_000, 1_000_000, 50_000, 10
@@ -304,13 +297,6 @@ def _lake_limited(source: str, folder: Path) -> Figures:
     return {"seconds": seconds, "rows": len(frame), "report_seconds": report_seconds, "counted": counted}
 
 
-LAKE = SourceCase(
-    "lake",
-    _lake,
-    {"open": _lake_opened, "again": _lake_opened, "merge": _lake_merged, "sql": _lake_by_hand, "limit": _lake_limited},
-)
-
-
 DISTINCT = 2_000
 """The number of distinct texts."""
 
@@ -359,9 +345,6 @@ def _batches_filtered(source: str, folder: Path) -> Figures:
     return {"seconds": seconds, "requests": requests, "rows": rows}
 
 
-BATCHES = SourceCase("batches", reviews(_BATCHED, _BATCH_FILES), {"sem_filter": _batches_filtered})
-
-
 # --- Dask
 
 _DASK_ROWS, _PARTITIONS = 5_000_000, 50
@@ -401,12 +384,16 @@ def _killed(source: str, folder: Path) -> Figures:
     return {**figures, "killed": float((folder / "dead").exists())}
 
 
-PARTS = SourceCase(
-    "partitions", reviews(_DASK_ROWS, _PARTITIONS), {"sem_filter": partial(_run, kills=False), "killed_worker": _killed}
-)
-
-
-_ALL = (POSTGRES_SCHEMA, POSTGRES_MERGE, POSTGRES_WHOLE, BATCHES, LAKE, PARTS)
+_ALL = (
+    SourceCase("postgres_schema", _many_tables, {"open first": _opened, "open again": _opened, "retrieve": _retrieved}),
+    SourceCase("postgres_merge", _star(_FACTS), {"limit": _limited, "where and limit": _filtered}),
+    SourceCase("postgres_whole", _star(_ROWS), {"whole": _whole}),
+    SourceCase("batches", reviews(_BATCHED, _BATCH_FILES), {"sem_filter": _batches_filtered}),
+    SourceCase("lake", _lake, {"open": _lake_opened, "again": _lake_opened, "merge": _lake_merged,
+                               "sql": _lake_by_hand, "limit": _lake_limited}),
+    SourceCase("partitions", reviews(_DASK_ROWS, _PARTITIONS),
+               {"sem_filter": partial(_run, kills=False), "killed_worker": _killed}),
+)  # fmt: skip
 CASES = {case.name: case for case in _ALL}
 
 if __name__ == "__main__":
