@@ -86,7 +86,7 @@ def plan_outcomes(
     Questions whose SQL reads a table twice are left out, because a plan has each table once.
     """
     tables = {database.name: database.tables for database in databases}
-    found = []
+    found: list[tuple[Case, Outcome]] = []
     for case in cases:
         if not case.gold.twice:
             plain, asked = (
@@ -148,7 +148,7 @@ def merge_outcomes(
     by_name = {database.name: database for database in databases}
     merged_of = cache(lambda name, plan: _merged_rows(plan, by_name[name]))
     gold_of = cache(lambda name, sql: _gold_rows(sql, by_name[name]))
-    found = []
+    found: list[tuple[Case, Outcome]] = []
     for case in cases:
         if case.gold.twice or not case.gold.blocks:
             continue

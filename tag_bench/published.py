@@ -15,7 +15,8 @@ PUBLISHED: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml")
 
 def text_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
     """A table of texts, right-aligned, with the title over the names of its rows."""
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(columns=title).to_string()
+    frame = pd.DataFrame([*rows.values()], index=[*rows], columns=[*columns])
+    return str(frame.rename_axis(columns=title).to_string())
 
 
 def shown(figure: float | None, form: str = ".1f") -> str:

@@ -143,8 +143,9 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
     for part in with_progress(parts, data.name, "database"):
         yield from _cases(part, embedder)
     if has_rows(data):
-        names = [[*map(bare, corpus.profiles)] for corpus in (data.corpus, data.described)]
-        yield from _cases(in_one_database(data.name, *names, chosen.questions), embedder, of_names=True)
+        tables, described = ([*map(bare, corpus.profiles)] for corpus in (data.corpus, data.described))
+        lake = in_one_database(data.name, tables, described, chosen.questions)
+        yield from _cases(lake, embedder, of_names=True)
 
 
 def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> Iterator[Case]:

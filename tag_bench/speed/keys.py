@@ -85,7 +85,7 @@ def _measure(file: str) -> dict[str, Any]:
     if embedder is not None:
         embedder.encode(["the encoder is loaded once"])
 
-    def asked() -> tf.RetrievedTables:
+    def asked() -> Any:
         corpus = tf.open_corpus(file)
         tables = corpus.tables["id"].tolist()
         subject = tables[len(tables) // 2].partition(".")[2].replace("_", " ")

@@ -209,6 +209,23 @@ def test_the_minimum_is_found():
     assert np.allclose(within, [1.0, 0.0], atol=1e-4)
 
 
+def test_a_conditional_logit_gives_the_log_odds_of_what_was_chosen():
+    pair = np.array([[1.0], [0.0]])
+    share = np.full(4, 0.25)
+    fitted = likelihood.fit_choices(["x"], [pair] * 4, [[0], [0], [0], [1]], share, 1e-9)
+    assert fitted["x"] == pytest.approx(np.log(3), abs=1e-3)
+    # Each of two goals is compared with the third row alone, whose x is as large as theirs is in half of the parts.
+    three = [np.array([[1.0], [1.0], [0.0]]), np.array([[0.0], [0.0], [1.0]])]
+    apart = likelihood.fit_choices(["x"], three, [[0, 1], [0, 1]], np.array([0.75, 0.25]), 1e-9, apart=True)
+    assert apart["x"] == pytest.approx(np.log(3), abs=1e-3)
+    # Beside the first comparison, only with the row of the same kind: the second column alone decides there.
+    kinds = np.array([0, 0, 1] * 4)
+    rows = [np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]])] * 4
+    alike = likelihood.fit_choices(["x", "y"], rows, [[0], [0], [0], [1]], share, 1e-9, alike=kinds)
+    assert alike["y"] == pytest.approx(np.log(3), abs=1e-3)
+    assert alike["x"] < -5  # a row that is never right
+
+
 def test_a_database_has_one_fold(folder):
     found = fit.folds(read_examples(folder, 100))
     assert len(found) == 5
