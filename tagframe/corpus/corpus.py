@@ -444,7 +444,7 @@ class Corpus(Shown):
         """The rows of a table, as they are in the source now.
 
         Integers are never converted to floats: with nulls they are ``Int64``. Text stays text. See
-        :class:`~tagframe.engines.sqlite.engine.SQLiteEngine` and :mod:`tagframe.engines.files` for each source's rules.
+        :class:`~tagframe.engines.sqlite.engine.SQLiteEngine` and :mod:`tagframe.engines.files.csv` for each source's rules.
 
         Args:
             id: as for :meth:`profile`.

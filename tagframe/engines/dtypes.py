@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXACT = 2**53
 """The largest integer up to which float64 holds every one."""
+_TEXT = pd.Series(["text"]).dtype
 
 
 def nullable(dtype: np.dtype[Any]) -> Any:
@@ -53,6 +54,36 @@ def typed_frame(cells: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> pd.
     values = zip(*cells, strict=True) if cells else ((),) * len(columns)
     data = {name: typed_series(column) for name, column in zip(columns, values, strict=True)}
     return pd.DataFrame(data, index=pd.RangeIndex(len(cells)))
+
+
+def plain_dtype(column: pd.Series) -> pd.Series:
+    """A column in the dtype that users expect, if that can hold its values; else in the nullable dtype of reading."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.StringDtype):
+        return pd.Series([None if cell is pd.NA else cell for cell in column], index=column.index, dtype=_TEXT)
+    if pd.api.types.is_float_dtype(dtype):
+        return column.astype("float64")
+    if column.isna().all():
+        return pd.Series([None] * len(column), index=column.index, dtype=object)
+    is_plain = isinstance(dtype, np.dtype) or not hasattr(dtype, "numpy_dtype")
+    return column if is_plain or column.isna().any() else column.astype(dtype.numpy_dtype)
+
+
+def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same for all columns; their names become texts."""
+    return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
+
+
+def from_arrow(table: Any) -> pd.DataFrame:
+    """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    for field, position in zip(table.schema, range(frame.shape[1]), strict=True):
+        if pa.types.is_integer(field.type) and frame.iloc[:, position].dtype == object:
+            width = pd.UInt64Dtype() if pa.types.is_unsigned_integer(field.type) else pd.Int64Dtype()
+            frame[field.name] = frame.iloc[:, position].astype(width)
+    return frame
 
 
 # --- as Arrow tables, which are sent with a statement ----------------------------------------------------------------

@@ -17,7 +17,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
-from tagframe.engines.file_batches import BATCH_ROWS, regrouped
+from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate

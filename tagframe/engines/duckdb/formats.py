@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.tables import LakeTable
-from tagframe.engines.file_limits import Bounds
+from tagframe.engines.files.limits import Bounds
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import MissingExtra, UnreadableTable
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import Kind
+from tagframe.engines.dtypes import from_arrow
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.statement import decoded
-from tagframe.engines.files import from_arrow
 from tagframe.engines.pushdown import Statement, named_item
 from tagframe.engines.sql_engine import (
     SAMPLED,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import TableStatistics, quoted
+from tagframe.engines.dtypes import from_arrow
 from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
-from tagframe.engines.files import from_arrow
 from tagframe.engines.sql_engine import column_of_sample
 from tagframe.engines.sql_text import quoted_text
 

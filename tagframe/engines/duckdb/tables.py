@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from tagframe.engines.base import Stamp
-from tagframe.engines.file_limits import Bounds, found_by
+from tagframe.engines.files.limits import Bounds, found_by
 from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, shown_path
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg", "duckdb"]

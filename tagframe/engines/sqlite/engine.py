@@ -26,7 +26,7 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.derivations import Derivations, derivations, read_by_generated
 from tagframe.engines.dtypes import typed_frame, typed_series
-from tagframe.engines.file_limits import file_stamp
+from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.sql_engine import SQLEngine
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement

@@ -12,17 +12,10 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.cell_tests import CellTest, cells_of, fitting, kind_of, test_of
-from tagframe.engines.file_limits import found_by
-from tagframe.engines.files import (
-    PADDED,
-    PARQUET_BUFFER,
-    CSVEngine,
-    csv_batches,
-    csv_options,
-    from_arrow,
-    parquet_errors,
-    plain_dtypes,
-)
+from tagframe.engines.dtypes import from_arrow, plain_dtypes
+from tagframe.engines.files.arrow import PARQUET_BUFFER, parquet_errors
+from tagframe.engines.files.csv import PADDED, CSVEngine, csv_batches, csv_options
+from tagframe.engines.files.limits import found_by
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
 
 if TYPE_CHECKING:

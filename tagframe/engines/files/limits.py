@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tagframe.engines.base import Stamp
+from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
 COLUMNS = 10_000
@@ -226,3 +227,13 @@ def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:
             while block := file.read(2**20):
                 digest.update(block)
     return Stamp(size, mtime_ns, digest.hexdigest())
+
+
+class FileEngine(RowsOnly):
+    """A file whose tables are read whole."""
+
+    path: Path
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file."""
+        return file_stamp([self.path], known)

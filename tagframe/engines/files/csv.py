@@ -1,4 +1,4 @@
-"""CSV and Parquet files, one table each, and workbooks, a table for each sheet."""
+"""CSV files, one table each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import codecs
 import csv
 import fnmatch
 import io
-import os
 import re
 import warnings
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,20 +17,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from tagframe.engines import file_limits as limits
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
-from tagframe.engines.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
-from tagframe.engines.file_limits import DAMAGED, blocks, ending_of, file_stamp, is_packed, opened, stem_of
-from tagframe.engines.sqlite.statement import RowsOnly
-from tagframe.engines.workbooks import workbook_rows
+from tagframe.engines.dtypes import plain_dtype
+from tagframe.engines.files import limits
+from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.limits import DAMAGED, FileEngine, blocks, ending_of, is_packed, opened, stem_of
 from tagframe.errors import (
     ColumnFormatWarning,
     InvalidArgument,
     NumbersAsTextWarning,
-    TagframeError,
     UnreadableTable,
     did_you_mean,
     warn,
@@ -58,41 +53,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
 _HEAD_ROWS = 1_000
-PARQUET_BUFFER = 2**18
-"""Bytes of a column that are read at once where rows are read in pieces; otherwise a row group of it is held."""
-_PARQUET_END = 8
-"""Bytes at the end of a Parquet file: the size of its footer, and a mark."""
-_PARQUET_MARKS = (b"PAR1", b"PARE")
-_PARQUET_LISTED = 3 * limits.COLUMNS
-"""Columns, groups of them and row groups in a footer: reading stops there, with an error."""
 PADDED = re.compile(r"\s*[+-]?0[0-9]")
 _MAYBE_PADDED = re.compile(rb"(?:^|[,;\t|\"\n\r ])[+-]?0[0-9]")
-_INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
-_TEXT = pd.Series(["text"]).dtype
-
-
-class FileEngine(RowsOnly):
-    """A file whose tables are read whole."""
-
-    path: Path
-
-    def fingerprint(self, known: Stamp | None = None) -> Stamp:
-        """Size, time and content of the file."""
-        return file_stamp([self.path], known)
-
-
-class WholeFileEngine(FileEngine):
-    """A file that is read as a whole, whatever is wanted of it."""
-
-    @abstractmethod
-    def frame(self, table: str) -> pd.DataFrame:
-        """All rows of a table, in the file's order."""
-
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table, in the file's order."""
-        frame = self.frame(table)
-        frame = frame if columns is None else frame[list(columns)]
-        return frame if limit is None else frame.head(limit)
 
 
 @dataclass(frozen=True)
@@ -494,275 +456,3 @@ def _encoding(path: Path, start: bytes) -> str:
         undefined = any(byte in block for block in blocks(path) for byte in b"\x81\x8d\x8f\x90\x9d")
         return "latin-1" if undefined else "cp1252"
     return "utf-8-sig"
-
-
-def plain_dtype(column: pd.Series) -> pd.Series:
-    """A column in the dtype that users expect, if that can hold its values; else in the nullable dtype of reading."""
-    dtype: Any = column.dtype
-    if isinstance(dtype, pd.StringDtype):
-        return pd.Series([None if cell is pd.NA else cell for cell in column], index=column.index, dtype=_TEXT)
-    if pd.api.types.is_float_dtype(dtype):
-        return column.astype("float64")
-    if column.isna().all():
-        return pd.Series([None] * len(column), index=column.index, dtype=object)
-    is_plain = isinstance(dtype, np.dtype) or not hasattr(dtype, "numpy_dtype")
-    return column if is_plain or column.isna().any() else column.astype(dtype.numpy_dtype)
-
-
-def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same for all columns; their names become texts."""
-    return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
-
-
-def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
-    """Rows of a sheet as a frame; the first one has the names of its columns."""
-    from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # what read_excel gives its rows to
-
-    if not rows:
-        return pd.DataFrame()
-    # As objects, so that text in cells stays text: '00501' is no number.
-    frame = TextParser(rows, header=0, dtype=object, skip_blank_lines=False).read()
-    return plain_dtypes(frame.convert_dtypes())
-
-
-def comment_of(field: Any) -> str:
-    """The comment on a field of an Arrow schema, as Delta, Iceberg and BigQuery write it, or nothing."""
-    noted = field.metadata or {}
-    return next((noted[key].decode("utf-8", "replace") for key in _COMMENTS if key in noted), "")
-
-
-def arrow_shape(path: Path, fields: Sequence[Any]) -> TableShape:
-    """The shape of a file's table from its fields in Arrow.
-
-    Raises:
-        UnreadableTable: two columns have one name.
-    """
-    names = [field.name for field in fields]
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise UnreadableTable(f"{path} has more than one column called {', '.join(map(repr, twice))}")
-    types = tuple(str(field.type) for field in fields)
-    return TableShape(path.stem, tuple(names), types, column_comments=tuple(map(comment_of, fields)))
-
-
-_COMMENTS = (b"comment", b"doc", b"description")
-
-
-@dataclass(frozen=True)
-class ParquetEngine(FileEngine):
-    """A Parquet file: the table is named after the file.
-
-    Columns are read as pandas reads them, except that integers beside nulls are ``Int64`` (or ``UInt64``), never
-    floats, and that an index with a name comes back as a column.
-    """
-
-    path: Path
-    kind: str = "parquet"
-
-    def shapes(self) -> list[TableShape]:
-        """The table's names and types, from the head of the file."""
-        with self._file() as file:
-            limits.check_columns(self.path, file.metadata.num_columns)
-            cells = file.metadata.num_rows * file.metadata.num_columns
-            size = self.path.stat().st_size
-            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-            self._check_bytes(sum(group.total_byte_size for group in groups), size)
-            most = limits.allowed(limits.FREE_PARQUET_CELLS, limits.PARQUET_CELLS_A_BYTE, size)
-            if cells > most:
-                raise UnreadableTable(
-                    f"{self.path} has {cells:,} cells, and a file of this size has {most:,} at most: nearly all are "
-                    "alike. Leave out columns of one value, or have DuckDB read it: open_corpus(…, engine='duckdb')"
-                )
-            fields = [field for field in file.schema_arrow if not _INDEX_LEVEL.match(field.name)]
-            return [arrow_shape(self.path, fields)]
-
-    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        with self._file(buffer_size=PARQUET_BUFFER) as file:
-            texts = _in_dictionaries(file.metadata)
-            if not texts:
-                for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
-                    # To Parquet "a" is also the beginning of the name "a.b".
-                    yield frame_chunk(from_arrow(batch.select(shape.columns)))
-                return
-            texts &= {field.name for field in file.schema_arrow if _is_text(field.type)}
-        size, read = self.path.stat().st_size, 0
-        with self._file(read_dictionary=sorted(texts), buffer_size=PARQUET_BUFFER) as file:
-            for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
-                batch = batch.select(shape.columns)
-                for position, name in enumerate(shape.columns):
-                    column = batch.column(position)
-                    if name in texts and hasattr(column, "dictionary"):
-                        read += _bytes_of_texts(column)
-                        self._check_bytes(read, size)
-                        batch = batch.set_column(position, name, column.dictionary_decode())
-                yield frame_chunk(from_arrow(batch))
-
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of the one table, in the file's order."""
-        names = list(self.shapes()[0].columns if columns is None else columns)
-        with self._file() as file:
-            if limit is None:
-                return from_arrow(file.read(columns=names).select(names))
-            groups: list[int] = []
-            rows = 0
-            while len(groups) < file.num_row_groups and rows < limit:
-                rows += file.metadata.row_group(len(groups)).num_rows
-                groups.append(len(groups))
-            return from_arrow(file.read_row_groups(groups, columns=names).select(names).slice(0, limit))
-
-    def _check_bytes(self, read: int, size: int) -> None:
-        most = limits.allowed(limits.FREE_PARQUET_BYTES, limits.PARQUET_BYTES_A_BYTE, size)
-        if read > most:
-            raise UnreadableTable(
-                f"{self.path} has more than {most / 2**20:,.0f} MB without its compression, the most of a file of this "
-                "size: nearly all of its texts are alike. Leave them out, or have DuckDB read it: "
-                "open_corpus(…, engine='duckdb')"
-            )
-
-    @contextmanager
-    def _file(self, **options: Any) -> Iterator[Any]:
-        with parquet_errors(self.path):
-            import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-            with self.path.open("rb") as opened:
-                opened.seek(max(opened.seek(0, os.SEEK_END) - _PARQUET_END, 0))
-                end = opened.read(_PARQUET_END)
-            footer = int.from_bytes(end[:4], "little") if end[4:] in _PARQUET_MARKS else 0
-            if footer > limits.PARQUET_FOOTER:
-                raise UnreadableTable(
-                    f"{self.path} says {footer / 2**20:,.0f} MB of its columns and row groups, and "
-                    f"{limits.PARQUET_FOOTER / 2**20:,.0f} MB are the most: write it with fewer row groups or columns"
-                )
-            try:
-                file = pq.ParquetFile(self.path, thrift_container_size_limit=_PARQUET_LISTED, **options)
-            except OSError as error:
-                if "Exceeded size limit" not in str(error):
-                    raise
-                raise UnreadableTable(
-                    f"{self.path} has more than {_PARQUET_LISTED:,} columns or row groups; a table of a file has "
-                    f"{limits.COLUMNS:,} columns at most: write it with fewer of them"
-                ) from error
-            with file:
-                yield file
-
-
-def _in_dictionaries(metadata: Any) -> set[str]:
-    """The columns of a Parquet file whose texts may be too large: all of them may be one, which is in the file once."""
-    most: Counter[str] = Counter()
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for position in range(group.num_columns):
-            column = group.column(position)
-            if column.physical_type == "BYTE_ARRAY":
-                most[column.path_in_schema] += group.num_rows * column.total_uncompressed_size
-    return {name for name, size in most.items() if size > limits.FREE_PARQUET_BYTES}
-
-
-def _is_text(type: Any) -> bool:
-    import pyarrow as pa
-
-    return any(test(type) for test in (pa.types.is_string, pa.types.is_large_string))
-
-
-def _bytes_of_texts(column: Any) -> int:
-    """How many bytes the texts of a column take, each as often as it is there."""
-    import pyarrow.compute as pc
-
-    found = pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py()
-    return int(found or 0)
-
-
-@contextmanager
-def parquet_errors(path: Path, files: Sequence[Path] = ()) -> Iterator[None]:
-    """A block that loads pyarrow and reads the file, or the files below it; errors become :class:`UnreadableTable`.
-
-    pyarrow cannot be imported with a numpy that is too old for it. Its exceptions inherit from those here.
-    """
-    try:
-        yield
-    except TagframeError:
-        raise
-    except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError) as error:
-        raise UnreadableTable(f"{next(filter(_is_damaged, files), path)} cannot be read as Parquet: {error}") from error
-
-
-def _is_damaged(file: Path) -> bool:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        pq.ParquetFile(file).close()
-    except (OSError, pa.ArrowException):
-        return True
-    return False
-
-
-def from_arrow(table: Any) -> pd.DataFrame:
-    """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-
-    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
-    for field, position in zip(table.schema, range(frame.shape[1]), strict=True):
-        if pa.types.is_integer(field.type) and frame.iloc[:, position].dtype == object:
-            width = pd.UInt64Dtype() if pa.types.is_unsigned_integer(field.type) else pd.Int64Dtype()
-            frame[field.name] = frame.iloc[:, position].astype(width)
-    return frame
-
-
-@dataclass(frozen=True)
-class WorkbookEngine(WholeFileEngine):
-    """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
-
-    A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
-    """
-
-    path: Path
-    kind: str = "workbook"
-    is_database = True
-
-    def shapes(self) -> list[TableShape]:
-        """The sheets that have a header."""
-        heads = workbook_rows(self.path)
-        for name, rows in heads.items():
-            limits.check_names(f"sheet {name!r} of {self.path}", rows[0] if rows else [])
-        frames = {name: sheet_frame(rows) for name, rows in heads.items()}
-        return [
-            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1])
-            for name, frame in frames.items()
-            if frame.shape[1]
-        ]
-
-    def frame(self, table: str) -> pd.DataFrame:
-        """The rows of a sheet; it has at most 1,048,576."""
-        return sheet_frame(workbook_rows(self.path, table)[table])
-
-
-@dataclass(frozen=True)
-class UnreadEngine(FileEngine):
-    """A file with a table that is not read here: it is named, with what reads it.
-
-    Attributes:
-        path: the file.
-        way: how to open it.
-    """
-
-    path: Path
-    way: str = ""
-    kind: str = "unread"
-
-    def fingerprint(self, known: Stamp | None = None) -> Stamp:
-        """None: it is not read."""
-        raise self._unread
-
-    def shapes(self) -> list[TableShape]:
-        """None: they are not read."""
-        raise self._unread
-
-    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """None: they are not read."""
-        raise self._unread
-
-    @property
-    def _unread(self) -> UnreadableTable:
-        return UnreadableTable(f"{self.path} is not read here: {self.way}")
