@@ -16,7 +16,7 @@ from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
 from tagframe.engines.files.csv import CSVEngine
 from tagframe.engines.files.limits import PACKED
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
 from tagframe.engines.postgres.engine import postgres_engine

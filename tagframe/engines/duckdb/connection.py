@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tagframe.engines.duckdb.formats import Logged, logged
-from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
+from tagframe.engines.duckdb.tables import LakeTable, Logged, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
 from tagframe.errors import ColumnFormatWarning, TagframeError, UnreadableTable, warn

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape, frame_chunk
-from tagframe.engines.dtypes import from_arrow
+from tagframe.engines.cells import from_arrow
 from tagframe.engines.files import limits
 from tagframe.engines.files.limits import FileEngine
 from tagframe.errors import TagframeError, UnreadableTable

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.cell_tests import CellTest, cells_of, fitting, kind_of, test_of
-from tagframe.engines.dtypes import from_arrow, plain_dtypes
+from tagframe.engines.cells import CellTest, cells_of, fitting, from_arrow, kind_of, plain_dtypes, test_of
 from tagframe.engines.files.arrow import PARQUET_BUFFER, parquet_errors
 from tagframe.engines.files.csv import PADDED, CSVEngine, csv_batches, csv_options
 from tagframe.engines.files.limits import found_by

@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
-from tagframe.engines.dtypes import plain_dtype
+from tagframe.engines.cells import plain_dtype
 from tagframe.engines.files import limits
 from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.files.limits import DAMAGED, FileEngine, blocks, ending_of, is_packed, opened, stem_of

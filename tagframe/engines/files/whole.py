@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines.base import Stamp, TableShape
-from tagframe.engines.dtypes import plain_dtypes
+from tagframe.engines.cells import plain_dtypes
 from tagframe.engines.files import limits
 from tagframe.engines.files.limits import DAMAGED, FileEngine, blocks, ending_of, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
