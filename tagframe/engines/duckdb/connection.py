@@ -139,10 +139,6 @@ class Lake:
         """Tables of the file."""
         self._tables.update({table.name: table for table in tables})
 
-    def register(self, name: str, source: Any) -> None:
-        """Make an Arrow table readable by this name."""
-        self._registered[name] = source
-
     def run(self, sql: str) -> None:
         self._cursor().execute(sql).fetchall()
 

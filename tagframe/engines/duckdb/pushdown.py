@@ -15,7 +15,7 @@ import pandas as pd
 
 from tagframe.engines.base import TableStatistics, quoted
 from tagframe.engines.cells import Kind, from_arrow
-from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened, named_errors
+from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.statement import decoded
 from tagframe.engines.pushdown import Statement, named_item
 from tagframe.engines.sql_engine import (
@@ -304,25 +304,15 @@ def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Tol
 
 def _counted(lake: Lake, opened: Opened) -> dict[str, Told]:
     """In one pass."""
-    plain = [column for column in opened.columns if column.type in _PLAIN]
-    names = [quoted(column.name) for column in plain]
+    plain = [column.name for column in opened.columns if column.type in _PLAIN]
+    # As texts: Python has no days after 9999.
+    as_text = {column.name: "::VARCHAR" * (column.type == "DATE") for column in opened.columns}
     shown = ", ".join(
-        f"count(*) - count({name}) AS n{i}, min({name})::VARCHAR AS l{i}, max({name})::VARCHAR AS h{i}"
-        for i, name in enumerate(names)
+        f"count(*) - count({name}) AS n{i}, min({name}){text} AS l{i}, max({name}){text} AS h{i}"
+        for i, (name, text) in enumerate((quoted(name), as_text[name]) for name in plain)
     )
     (found,) = lake.fetch(f"SELECT {shown or 'NULL'} FROM {opened.source}").to_pylist()
-    return {
-        column.name: (found[f"n{i}"], _typed(column, found[f"l{i}"]), _typed(column, found[f"h{i}"]))
-        for i, column in enumerate(plain)
-    }
-
-
-def _typed(column: LakeColumn, cell: str | None) -> Any:
-    if cell is None or column.type in ("VARCHAR", "DATE"):
-        return cell
-    if column.type == "BOOLEAN":
-        return cell == "true"
-    return float(cell) if column.type in ("FLOAT", "DOUBLE") else int(cell)
+    return {name: (found[f"n{i}"], found[f"l{i}"], found[f"h{i}"]) for i, name in enumerate(plain)}
 
 
 def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None) -> pd.DataFrame:
