@@ -1,8 +1,8 @@
 """The parts of a merge that an engine runs: whole joins, tests, counts, and rows of single tables by keys that are
 sent.
 
-There is one protocol. Each engine implements what it can in its ``pushdown.py``, and says what it cannot; merges then
-take another way. Tables have the names that the engine gives them.
+There is one protocol. Each engine implements what it can, and says what it cannot; merges then take another way.
+Tables have the names that the engine gives them.
 """
 
 from __future__ import annotations

@@ -65,6 +65,10 @@ def test_leading_zeros_are_kept_in_reading_and_match_numbers_in_profiles(csv):
     assert corpus.read("loan", ["number"]).columns.tolist() == ["number"]
 
 
+def test_leading_zeros_further_below_count_for_the_first_rows_too(csv):
+    assert csv("zip,n\n501,1\n00502,2\n").read("loan", limit=1).to_dict("list") == {"zip": ["501"], "n": [1]}
+
+
 def test_leading_zeros_in_utf_16_and_in_columns_of_one_name(csv):
     frame = csv("a,a,b\n01,02,3\n".encode("utf-16")).read("loan")
     assert frame.to_dict("list") == {"a": ["01"], "a.1": ["02"], "b": [3]}

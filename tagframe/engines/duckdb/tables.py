@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from tagframe.engines.base import Stamp, quoted
-from tagframe.engines.files.limits import Bounds, found_by
+from tagframe.engines.files.limits import Bounds, files_below, found_by
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, shown_path
 
@@ -147,7 +147,7 @@ def _tables(folder: Path, root: Path, bounds: Bounds) -> Iterator[LakeTable]:
         yield _table(folder, root, logged, ())
         return
     if any("=" in name for name in folders):
-        below = sorted(file for file in folder.rglob("*") if _is_data(file, folder) and bounds.hold(file))
+        below = [file for file in files_below(folder) if file.suffix.lower() in FORMATS and bounds.hold(file)]
         if below:
             yield _table(folder, root, _format_of(folder, below), below, partitioned=True)
             return
@@ -169,11 +169,6 @@ def _logged(folder: Path) -> Format | None:
         return "delta"
     is_iceberg = (folder / "metadata").is_dir() and any((folder / "metadata").glob("*.metadata.json"))
     return "iceberg" if is_iceberg else None
-
-
-def _is_data(file: Path, folder: Path) -> bool:
-    is_shown = not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    return is_shown and file.suffix.lower() in FORMATS and file.is_file()
 
 
 def _format_of(path: Path, files: Sequence[Path]) -> Format:

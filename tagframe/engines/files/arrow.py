@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import pandas as pd
 from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape, frame_chunk
 from tagframe.engines.cells import from_arrow
 from tagframe.engines.files import limits
-from tagframe.engines.files.limits import FileEngine
-from tagframe.errors import TagframeError, UnreadableTable
+from tagframe.engines.files.limits import FileEngine, reading_as
+from tagframe.errors import UnreadableTable
 
 PARQUET_BUFFER = 2**18
 """Bytes of a column that are read at once where rows are read in pieces; otherwise a row group of it is held."""
@@ -69,7 +70,7 @@ class ParquetEngine(FileEngine):
             cells = file.metadata.num_rows * file.metadata.num_columns
             size = self.path.stat().st_size
             groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-            self._check_bytes(sum(group.total_byte_size for group in groups), size)
+            self._check_bytes(sum(group.total_byte_size for group in groups))
             most = limits.allowed(limits.FREE_PARQUET_CELLS, limits.PARQUET_CELLS_A_BYTE, size)
             if cells > most:
                 raise UnreadableTable(
@@ -89,7 +90,7 @@ class ParquetEngine(FileEngine):
                     yield frame_chunk(from_arrow(batch.select(shape.columns)))
                 return
             texts &= {field.name for field in file.schema_arrow if _is_text(field.type)}
-        size, read = self.path.stat().st_size, 0
+        read = 0
         with self._file(read_dictionary=sorted(texts), buffer_size=PARQUET_BUFFER) as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
                 batch = batch.select(shape.columns)
@@ -97,7 +98,7 @@ class ParquetEngine(FileEngine):
                     column = batch.column(position)
                     if name in texts and hasattr(column, "dictionary"):
                         read += _bytes_of_texts(column)
-                        self._check_bytes(read, size)
+                        self._check_bytes(read)
                         batch = batch.set_column(position, name, column.dictionary_decode())
                 yield frame_chunk(from_arrow(batch))
 
@@ -114,18 +115,13 @@ class ParquetEngine(FileEngine):
                 groups.append(len(groups))
             return from_arrow(file.read_row_groups(groups, columns=names).select(names).slice(0, limit))
 
-    def _check_bytes(self, read: int, size: int) -> None:
-        most = limits.allowed(limits.FREE_PARQUET_BYTES, limits.PARQUET_BYTES_A_BYTE, size)
-        if read > most:
-            raise UnreadableTable(
-                f"{self.path} has more than {most / 2**20:,.0f} MB without its compression, the most of a file of this "
-                "size: nearly all of its texts are alike. Leave them out, or have DuckDB read it: "
-                "open_corpus(…, engine='duckdb')"
-            )
+    def _check_bytes(self, read: int) -> None:
+        way = "Leave such columns out, or have DuckDB read it: open_corpus(…, engine='duckdb')"
+        limits.check_bytes(self.path, read, limits.FREE_PARQUET_BYTES, limits.PARQUET_BYTES_A_BYTE, way)
 
     @contextmanager
     def _file(self, **options: Any) -> Iterator[Any]:
-        with parquet_errors(self.path):
+        with reading_as("Parquet", self.path):
             import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
             with self.path.open("rb") as opened:
@@ -176,31 +172,6 @@ def _bytes_of_texts(column: Any) -> int:
     return int(found or 0)
 
 
-@contextmanager
-def parquet_errors(path: Path, files: Sequence[Path] = ()) -> Iterator[None]:
-    """A block that loads pyarrow and reads the file, or the files below it; errors become :class:`UnreadableTable`.
-
-    pyarrow cannot be imported with a numpy that is too old for it. Its exceptions inherit from those here.
-    """
-    try:
-        yield
-    except TagframeError:
-        raise
-    except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError) as error:
-        raise UnreadableTable(f"{next(filter(_is_damaged, files), path)} cannot be read as Parquet: {error}") from error
-
-
-def _is_damaged(file: Path) -> bool:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        pq.ParquetFile(file).close()
-    except (OSError, pa.ArrowException):
-        return True
-    return False
-
-
 _MAGIC = b"ARROW1\0\0"
 _DICTIONARIES, _ROWS = 2, 3
 """Kinds of messages that hold columns."""
@@ -247,29 +218,19 @@ class FeatherEngine(FileEngine):
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
-        try:
+        with reading_as("Feather", self.path):
             import pyarrow as pa
             from pyarrow import ipc
 
             with pa.memory_map(str(self.path)) as mapped, ipc.open_file(mapped) as file:
                 yield file
-        except TagframeError:
-            raise
-        except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError, struct.error) as error:
-            raise UnreadableTable(f"{self.path} cannot be read as Feather: {error}") from error
 
     def _check(self) -> None:
         """Refuse a file whose columns take far more memory than its size lets expect: they may be compressed."""
-        size = self.path.stat().st_size
-        most = limits.allowed(limits.FREE_FEATHER_BYTES, limits.FEATHER_BYTES_A_BYTE, size)
-        taken = 0
-        for needed in self._sizes():
-            taken += needed
-            if taken > most:
-                raise UnreadableTable(
-                    f"{self.path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of "
-                    "this size: nearly all of its cells are alike. Write it as Parquet"
-                )
+        for taken in accumulate(self._sizes()):
+            limits.check_bytes(
+                self.path, taken, limits.FREE_FEATHER_BYTES, limits.FEATHER_BYTES_A_BYTE, "Write it as Parquet"
+            )
 
     def _sizes(self) -> Iterator[int]:
         """The bytes that each batch takes in memory, and at least one for each cell."""

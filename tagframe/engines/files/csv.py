@@ -10,7 +10,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,10 +20,10 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
-from tagframe.engines.cells import plain_dtype
+from tagframe.engines.cells import plain_dtypes
 from tagframe.engines.files import limits
 from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
-from tagframe.engines.files.limits import DAMAGED, FileEngine, blocks, ending_of, is_packed, opened, stem_of
+from tagframe.engines.files.limits import FileEngine, blocks, ending_of, is_packed, opened, reading_as, stem_of
 from tagframe.errors import (
     ColumnFormatWarning,
     InvalidArgument,
@@ -46,15 +46,14 @@ _MAY_BE_WRITTEN = (
     rb"[0-9][ \xa0]?(?:[%$\x80-\xff]|[A-Z]{3}(?![A-Za-z]))|(?<![A-Z])(?:[A-Z]{3} |[$\x80-\xff] ?|\( ?[-$]?)-?[0-9]"
     rb"|[0-9]'[0-9]{3}|[0-9] [0-9]{3}(?![0-9])|[0-9]\.[0-9]{3}\.[0-9]{3}"
     rb"|(?<![0-9])[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{2}"
+    rb"|(?:^|[,;\t|\"\n\r ])[+-]?0[0-9]"
 )
-"""Bytes without which no number of a column has a format of its own, nor a date its year last."""
+"""Bytes without which no number of a column has a format of its own or begins with a zero, nor a date its year last."""
 _COMMA, _QUOTED_COMMA = rb"[0-9],[0-9]", rb'"[^"\n]{0,40}[0-9],[0-9]'
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
 _HEAD_ROWS = 1_000
-PADDED = re.compile(r"\s*[+-]?0[0-9]")
-_MAYBE_PADDED = re.compile(rb"(?:^|[,;\t|\"\n\r ])[+-]?0[0-9]")
 
 
 @dataclass(frozen=True)
@@ -98,32 +97,28 @@ class CSVEngine(FileEngine):
         for frame in self.frames(CHUNK_ROWS):
             yield frame_chunk(frame)
 
-    def frames(self, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
+    def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
 
         Args:
             rows: of a frame.
+            as_text: columns that stay text, as they are written.
             options: more of those of :func:`pandas.read_csv`.
         """
         with csv_errors(self.path):
-            text = dict.fromkeys(self.formats.as_text, str)
+            text = dict.fromkeys({*self.formats.as_text, *as_text}, "string")
             for frame in csv_batches(
                 self.path, rows, dtype=text, dtype_backend="numpy_nullable", **{**self._options(), **options}
             ):
-                yield self.formats.typed(frame)
+                yield self.formats.typed(frame, as_text)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
         with csv_errors(self.path):
             options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._options()}
-            formats = self.formats
-            text = dict.fromkeys(formats.as_text, str)
+            text = dict.fromkeys(self.formats.as_text, "string")
             frame = pd.read_csv(self.path, dtype=text, dtype_backend="numpy_nullable", **options)
-            frame = frame if columns is None else frame[list(columns)]
-            padded = self._padded(frame.drop(columns=list(formats.as_text), errors="ignore"), options)
-            frame = formats.typed(frame)
-        plain = {str(name): padded[name] if name in padded else plain_dtype(frame[name]) for name in frame.columns}
-        return pd.DataFrame(plain, index=frame.index)
+            return plain_dtypes(self.formats.typed(frame if columns is None else frame[list(columns)]))
 
     @property
     def formats(self) -> Formats:
@@ -160,16 +155,6 @@ class CSVEngine(FileEngine):
         if isinstance(dates := told.get("parse_dates"), list | tuple):
             told["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
         return formats_of(columns, told)
-
-    def _padded(self, frame: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
-        """The columns that were read as numbers although some of their text starts with a zero, as text."""
-        numbers = [name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name].dtype)]
-        if not numbers or not (options["encoding"] == "utf-16" or self._may_be_padded()):
-            return frame.iloc[:, :0]
-        plain = {name: value for name, value in options.items() if name not in _DATES}
-        text: pd.DataFrame = pd.read_csv(self.path, dtype=str, **plain)
-        padded = [name for name in numbers if any(map(PADDED.match, text[name].dropna()))]
-        return text[padded]
 
     @property
     def _told(self) -> dict[str, Any]:
@@ -229,8 +214,17 @@ class CSVEngine(FileEngine):
 
     def _say_formats(self) -> None:
         """Say which columns are numbers in a format that was not given, and which are not as they look."""
-        self._say_header()
-        formats, told = self.formats, self._told
+
+        def say(what: str, category: type[UserWarning] = ColumnFormatWarning) -> None:
+            warn(f"{self.path}: {what}", category)
+
+        names, formats, told = self.shapes()[0].columns, self.formats, self._told
+        unnamed = sum(name.startswith("Unnamed: ") for name in names)
+        if unnamed and unnamed >= len(names) / 2:  # the first row is a title, and names are further below
+            say(
+                f"the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in a row below, "
+                f"{self._option(skiprows=2)} leaves out two rows before it"
+            )
         given = [f"{name}={told[name]!r}" for name in _SEPARATORS if name in told]
         asked = told.get("decimal") or ("," if told.get("thousands") == "." else "."), told.get("thousands") or ""
         read = [
@@ -239,31 +233,20 @@ class CSVEngine(FileEngine):
             if one.unit or not given or (one.decimal, one.thousands) != asked
         ]
         if read:
-            warn(
-                f"{self.path}: these columns of text are read as numbers: {', '.join(read)}"
-                + ("; 12 % is 12" if any(one.unit == "%" for one in formats.numbers.values()) else ""),
-                ColumnFormatWarning,
-            )
+            percent = "; 12 % is 12" * any(one.unit == "%" for one in formats.numbers.values())
+            say(f"these columns of text are read as numbers: {', '.join(read)}{percent}")
         for name, why in formats.mixed.items():
-            way = (
-                f". csv={{{self.path.name!r}: {{'decimal': ','}}}} reads decimal commas (in the shell: --csv decimal=,)"
-            )
-            warn(
-                f"{self.path}: the numbers of column {name!r} stay text, because {why}{way * (why == AMBIGUOUS)}",
-                NumbersAsTextWarning,
-            )
+            way = f". {self._option(decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
+            found = f"the numbers of column {name!r} stay text, because {why}{way * (why == AMBIGUOUS)}"
+            say(found, NumbersAsTextWarning)
         if formats.unfit:
-            warn(
-                f"{self.path}: {_listed(formats.unfit)} {'is' if len(formats.unfit) == 1 else 'are'} read with decimal "
-                f"points, because not all cells have the format of csv= ({', '.join(given)})",
-                ColumnFormatWarning,
-            )
+            are = "is" if len(formats.unfit) == 1 else "are"
+            fit = f"not all cells have the format of csv= ({', '.join(given)})"
+            say(f"{_listed(formats.unfit)} {are} read with decimal points, because {fit}")
         if formats.thousands:
-            warn(
-                f"{self.path}: the points in {_listed(formats.thousands)} are read as decimal points, though other "
-                f"columns of the file have decimal commas; csv={{{self.path.name!r}: {{'decimal': ',', "
-                "'thousands': '.'}} reads them as thousands",
-                ColumnFormatWarning,
+            say(
+                f"the points in {_listed(formats.thousands)} are read as decimal points, though other columns of the "
+                f"file have decimal commas; {self._option(decimal=',', thousands='.')} reads them as thousands"
             )
         for name, order in formats.orders.items():
             if name in formats.dates:
@@ -271,45 +254,27 @@ class CSVEngine(FileEngine):
             elif order is None:
                 found = "with the day first in some cells and the month first in others: they stay text"
             else:
-                way = f"csv={{{self.path.name!r}: {{'dayfirst': {order == 'day first'}}}}}"
+                way = self._option(dayfirst=order == "day first")
                 found = f"with the {order}: they stay text; {way} reads them as dates"
-            warn(f"{self.path}: column {name!r} has dates {found}", ColumnFormatWarning)
+            say(f"column {name!r} has dates {found}")
         if formats.not_dates:
             stay = "stays" if len(formats.not_dates) == 1 else "stay"
-            warn(
-                f"{self.path}: {_listed(formats.not_dates)} {stay} text, because not all cells are dates",
-                ColumnFormatWarning,
-            )
+            say(f"{_listed(formats.not_dates)} {stay} text, because not all cells are dates")
 
-    def _say_header(self) -> None:
-        """Say that the first row probably does not name the columns: it has a title, and names are further below."""
-        names = self.shapes()[0].columns
-        unnamed = sum(name.startswith("Unnamed: ") for name in names)
-        if unnamed and unnamed >= len(names) / 2:
-            warn(
-                f"{self.path}: the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in "
-                f"a row below, csv={{{self.path.name!r}: {{'skiprows': 2}}}} leaves out two rows before it",
-                ColumnFormatWarning,
-            )
+    def _option(self, **options: Any) -> str:
+        """How to give options for this file."""
+        return f"csv={ ({self.path.name: options}) }"
 
     def _may_be_written(self, delimiter: str, encoding: str) -> bool:
-        """Whether any number may have a format of its own: as for :meth:`_may_be_padded`."""
+        """Whether any number may have a format of its own: this check of the bytes saves most files a second pass."""
         if encoding.lower().startswith(("utf-16", "utf-32")):
             return True
         wanted = re.compile(b"|".join((_MAY_BE_WRITTEN, _QUOTED_COMMA if delimiter == "," else _COMMA)))
-        return self._has(wanted, 64)
-
-    def _may_be_padded(self) -> bool:
-        """Whether any cell may start with a zero: this check of the bytes saves most files a second pass."""
-        return self._has(_MAYBE_PADDED, 4)
-
-    def _has(self, wanted: re.Pattern[bytes], longest: int) -> bool:
-        """Whether the bytes match, also across blocks; ``longest`` is the length that a match may have."""
         tail = b""
         for block in blocks(self.path):
             if wanted.search(tail + block):
                 return True
-            tail = block[-longest:]
+            tail = block[-64:]  # a match may begin in one block and end in the next
         return False
 
 
@@ -403,20 +368,15 @@ def csv_options(path: Path, encoding: str | None = None, delimiter: str | None =
 @contextmanager
 def csv_errors(path: Path) -> Iterator[None]:
     """A block that reads the file: its errors become :class:`UnreadableTable`."""
-    try:
-        with warnings.catch_warnings():
-            # pandas only warns where rows are longer than the header, and drops the rest of them.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            yield
-    except UnreadableTable:
-        raise
-    except (ValueError, TypeError, LookupError, *DAMAGED, csv.Error, pd.errors.ParserWarning) as error:
-        raise UnreadableTable(f"{path} cannot be read as CSV: {str(error).strip()}") from error
+    with reading_as("CSV", path), warnings.catch_warnings():
+        # pandas only warns where rows are longer than the header, and drops the rest of them.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        yield
 
 
 def csv_batches(path: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
     """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
-    with csv_errors(path), pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
+    with pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
         yield from reader
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pandas as pd
 
 from tagframe.engines.base import Stamp, TableShape
-from tagframe.engines.cells import plain_dtypes
+from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
-from tagframe.engines.files.limits import DAMAGED, FileEngine, blocks, ending_of, stem_of
+from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import UnreadableTable
 
@@ -35,10 +35,6 @@ class WholeFileEngine(FileEngine):
         frame = self.frame(table)
         frame = frame if columns is None else frame[list(columns)]
         return frame if limit is None else frame.head(limit)
-
-
-_EXACT = 2**53
-"""Beyond this, floats cannot represent every integer."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class JSONEngine(WholeFileEngine):
 
     def frame(self, table: str = "") -> pd.DataFrame:
         """The whole table."""
-        try:
+        with reading_as("JSON", self.path):
             rows = self._objects(self._text())
             names = list(dict.fromkeys(name for row in rows for name in row))
             limits.check_names(self.path, names)
@@ -69,9 +65,6 @@ class JSONEngine(WholeFileEngine):
                     f"has {most:,} cells at most: write one file for each kind of objects"
                 )
             columns = {name: _column([_cell(row.get(name)) for row in rows]) for name in names}
-        except (*DAMAGED, ValueError, RecursionError, MemoryError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise UnreadableTable(f"{self.path} cannot be read as JSON: {reason}") from error
         return plain_dtypes(pd.DataFrame(columns, index=pd.RangeIndex(len(rows))))
 
     def _text(self) -> str:
@@ -142,7 +135,7 @@ def _column(cells: list[Any]) -> pd.Series:
     most = max((abs(cell) for cell in cells if type(cell) is int), default=0)
     if kinds == {int}:
         return column.astype("Int64") if most < 2**63 else column
-    return column if most > _EXACT else column.convert_dtypes()
+    return column if most > EXACT else column.convert_dtypes()
 
 
 def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
