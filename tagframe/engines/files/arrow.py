@@ -82,24 +82,24 @@ class ParquetEngine(FileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        with self._file(buffer_size=PARQUET_BUFFER) as file:
-            texts = _in_dictionaries(file.metadata)
-            if not texts:
-                for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
-                    # To Parquet "a" is also the beginning of the name "a.b".
-                    yield frame_chunk(from_arrow(batch.select(shape.columns)))
-                return
-            texts &= {field.name for field in file.schema_arrow if _is_text(field.type)}
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        with self._file() as file:
+            metadata, is_text = file.metadata, (pa.types.is_string, pa.types.is_large_string)
+            fields = [field for field in file.schema_arrow if any(is_kind(field.type) for is_kind in is_text)]
+        texts = _in_dictionaries(metadata) & {field.name for field in fields} & {*shape.columns}
         read = 0
-        with self._file(read_dictionary=sorted(texts), buffer_size=PARQUET_BUFFER) as file:
+        options = {"metadata": metadata, "read_dictionary": sorted(texts), "buffer_size": PARQUET_BUFFER}
+        with self._file(**options) as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
+                # To Parquet "a" is also the beginning of the name "a.b".
                 batch = batch.select(shape.columns)
-                for position, name in enumerate(shape.columns):
-                    column = batch.column(position)
-                    if name in texts and hasattr(column, "dictionary"):
+                for name in texts:
+                    column = batch.column(name)
+                    if hasattr(column, "dictionary"):
                         read += _bytes_of_texts(column)
                         self._check_bytes(read)
-                        batch = batch.set_column(position, name, column.dictionary_decode())
+                        batch = batch.set_column(shape.columns.index(name), name, column.dictionary_decode())
                 yield frame_chunk(from_arrow(batch))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
@@ -156,12 +156,6 @@ def _in_dictionaries(metadata: Any) -> set[str]:
             if column.physical_type == "BYTE_ARRAY":
                 most[column.path_in_schema] += group.num_rows * column.total_uncompressed_size
     return {name for name, size in most.items() if size > limits.FREE_PARQUET_BYTES}
-
-
-def _is_text(type: Any) -> bool:
-    import pyarrow as pa
-
-    return any(test(type) for test in (pa.types.is_string, pa.types.is_large_string))
 
 
 def _bytes_of_texts(column: Any) -> int:

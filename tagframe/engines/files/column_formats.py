@@ -276,10 +276,6 @@ class Column:
         # In groups of one length they may be decimals, too, and are told apart by other columns.
         return self.groups == {1} and thousands in ".,"
 
-    def date_order(self) -> Order | None:
-        """What comes first in the dates of the column; None if that is not clear."""
-        return next(iter(self.orders)) if len(self.orders) == 1 else None
-
 
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
@@ -395,7 +391,7 @@ def _dates(
             if name in listed and column.seen:
                 wrong.append(name)
             continue
-        order = column.date_order()
+        order = next(iter(column.orders)) if len(column.orders) == 1 else None
         is_asked = is_told and (not listed or name in listed)
         if is_asked and "dayfirst" in told:
             wanted: Order = "day first" if told["dayfirst"] else "month first"
