@@ -16,7 +16,7 @@ from .config import configure as configure
 from .config import context as context
 from .corpus import Corpus as Corpus
 from .corpus import open_corpus as open_corpus
-from .engines.file_batches import read_batches as read_batches
+from .engines.files.batches import read_batches as read_batches
 from .evaluation import check_lm as check_lm
 from .lm import LM as LM
 from .lm import Budget as Budget

@@ -16,7 +16,7 @@ import pytest
 import tagframe as tf
 from tagframe.agents.command import _seen
 from tagframe.answer import SQLLimits
-from tagframe.engines.seen_rows import SeenTable, columns_tested
+from tagframe.engines.frames import SeenTable, columns_tested
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, SQLFailed, TableNotFound, UnsafeSQL
 from tests import test_hidden_roads as hidden_roads
 from tests.answer import test_hostile_duckdb, test_hostile_postgres, test_hostile_sql

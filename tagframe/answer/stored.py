@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus, TableProfile
-from tagframe.engines.dtypes import relation
+from tagframe.engines.sqlite.statement import relation
 from tagframe.errors import CorpusError, SQLFailed
 
 FEW_VALUES = 150

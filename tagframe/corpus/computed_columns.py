@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tagframe.corpus.references import Column
 from tagframe.corpus.told.facts import Knowledge, Told, by_table
 from tagframe.engines.base import Engine
-from tagframe.engines.derivations import Derivations
+from tagframe.engines.sql_text import Derivations
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
@@ -443,8 +443,8 @@ class Corpus(Shown):
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
 
-        Integers are never converted to floats: with nulls they are ``Int64``. Text stays text. See
-        :class:`~tagframe.engines.sqlite.engine.SQLiteEngine` and :mod:`tagframe.engines.files` for each source's rules.
+        Integers are never converted to floats: with nulls they are ``Int64``. Text stays text. Each source's rules are
+        those of its engine, such as :class:`~tagframe.engines.sqlite.engine.SQLiteEngine`.
 
         Args:
             id: as for :meth:`profile`.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
-from tagframe.engines.file_limits import Bounds, check_regular
+from tagframe.engines.files.limits import Bounds, check_regular
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
 from tagframe.errors import (
     EmptyCorpus,

@@ -10,7 +10,7 @@ from typing import TypeVar
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import named_profile, of_source
-from tagframe.engines.file_limits import check_regular
+from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, ConnectionRefusedByServer, ServerGone, SourceNotFound, UnreadableTable
 
 T = TypeVar("T")

@@ -30,8 +30,8 @@ from tagframe.corpus.told.identity import OpenedTable
 from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files import CSVEngine, is_of, patterns_of, told_before, told_of_csv
-from tagframe.engines.frame_engine import frame_engines
+from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of, told_before, told_of_csv
+from tagframe.engines.frames import frame_engines
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
     CatalogueWarning,

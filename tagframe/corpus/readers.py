@@ -15,9 +15,8 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.told.facts import BY_MODEL, EVERYBODY, MODELS, FactKey, Told
 from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.engines.base import ForeignKey
-from tagframe.engines.derivations import Derivations
-from tagframe.engines.frame_engine import FrameEngine
-from tagframe.engines.seen_rows import SeenEngine, SeenTable, columns_tested
+from tagframe.engines.frames import FrameEngine, SeenEngine, SeenTable, columns_tested
+from tagframe.engines.sql_text import Derivations
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound
 
 if TYPE_CHECKING:

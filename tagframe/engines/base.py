@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.engines.derivations import Derivations
+from tagframe.engines.sql_text import Derivations
 from tagframe.engines.sql_text import quoted as quoted
 from tagframe.errors import InvalidArgument, SQLFailed, UnreadableTable
 
@@ -395,7 +395,7 @@ class Engine(ABC):
         """Run one untrusted statement: it can read the named tables, within the limits, and do nothing else.
 
         Returns:
-            Its rows, with the dtypes of :func:`~tagframe.engines.dtypes.typed_series`; the second of two columns with
+            Its rows, with the dtypes of :func:`~tagframe.engines.cells.typed_series`; the second of two columns with
             the same name is called ``name_2``.
 
         Raises:

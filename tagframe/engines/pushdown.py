@@ -1,26 +1,36 @@
 """The parts of a merge that an engine runs: whole joins, tests, counts, and rows of single tables by keys that are
 sent.
 
-There is one protocol. Each engine implements what it can in its ``pushdown.py``, and says what it cannot; merges then
-take another way. Tables have the names that the engine gives them.
+There is one protocol. Each engine implements what it can, and says what it cannot; merges then take another way.
+Tables have the names that the engine gives them.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, said
+from tagframe.engines.cells import EXACT, Bound, CellTest, Kind, cells_of
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+MOST_VALUES = 1_000
+"""At most this many values are written into a statement."""
+_BEYOND = 2**63
+_BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
 
 
 class Refused(UnreadableTable):
@@ -131,7 +141,7 @@ class Pushdown(ABC):
         return can_be_said(test, kind) and not (test.bound and kind == "text" and not self.sorts_texts)
 
     def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
-        """A test in a statement; see :func:`~tagframe.engines.cell_tests.said`."""
+        """A test in a statement; see :func:`said`."""
         kind = self.cell_kind(table, test.column[1])
         return said(column, test, kind, values, self.missing(column, kind))
 
@@ -332,3 +342,97 @@ def named_item(source: str, alias: str) -> exp.Expr:
     from sqlglot import exp
 
     return exp.Table(this=exp.Var(this=source), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+
+
+def can_be_said(test: CellTest, kind: Kind) -> bool:
+    """Whether SQL can express the test for a column of this kind."""
+    if not test.values:
+        return True
+    if not kind or len(test.values) > MOST_VALUES:
+        return False
+    if test.is_plain:
+        numeric = kind in ("integer", "real") or (kind == "boolean" and test.bound is None)
+        if not (numeric or kind == "text") or not all(isinstance(value, str) != numeric for value in test.values):
+            return False
+        if test.bound is not None:
+            return kind == "text" or all(abs(value) < EXACT for value in test.values)
+    if test.bound is not None and kind in ("real32", "boolean"):
+        return False
+    return all(map(_can_be_written, cells_of(test, kind)))
+
+
+def _can_be_written(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return "\x00" not in cell and "\ufffd" not in cell and not any("\ud800" <= sign <= "\udfff" for sign in cell)
+    if isinstance(cell, int):
+        return -_BEYOND <= cell < _BEYOND
+    if isinstance(cell, pd.Timestamp):
+        return not cell.nanosecond
+    return math.isfinite(cell) if isinstance(cell, float | Decimal) else True
+
+
+def said(column: exp.Expr, test: CellTest, kind: Kind, values: dict[str, Any] | None, missing: exp.Expr) -> exp.Expr:
+    """The test of a column in a statement.
+
+    Args:
+        column: as it is compared.
+        test: one that SQL can express.
+        kind: of the column.
+        values: collects the values of the statement's placeholders; None to write them into the statement.
+        missing: the condition that the cell is empty.
+    """
+    from sqlglot import exp
+
+    known = [_written(cell, kind, values) for cell in cells_of(test, kind)]
+    if test.bound is not None:
+        compared = within(column, test.bound, known)
+        return exp.and_(compared, missing.not_()) if kind in ("real", "decimal") else compared
+    return one_of(column, known, missing if test.null else None)
+
+
+def within(column: exp.Expr, bound: Bound, ends: list[exp.Expr]) -> exp.Expr:
+    """Whether a cell is within a bound."""
+    from sqlglot import exp
+
+    if bound == "between":
+        return exp.Between(this=column, low=ends[0], high=ends[1])
+    compared: exp.Expr = getattr(exp, _BOUNDS[bound])(this=column, expression=ends[0])
+    return compared
+
+
+def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:
+    """Whether a cell is one of some values, or empty where that is allowed."""
+    from sqlglot import exp
+
+    parts: list[exp.Expr] = [] if missing is None else [missing]
+    if len(known) == 1:
+        parts.append(column.eq(known[0]))
+    elif known:
+        parts.append(exp.In(this=column, expressions=known))
+    return exp.or_(*parts) if parts else exp.false()
+
+
+def _written(cell: Any, kind: Kind, values: dict[str, Any] | None) -> exp.Expr:
+    from sqlglot import exp
+
+    if values is not None and isinstance(cell, bool | int | float | str):
+        name = f"v{len(values)}"
+        values[name] = cell
+        return exp.Placeholder(this=name)
+    return literal(cell)
+
+
+def literal(value: Any) -> exp.Expr:
+    """A value in SQL."""
+    from sqlglot import exp
+
+    if isinstance(value, Decimal):
+        return exp.Literal.number(f"{value:f}")
+    if isinstance(value, uuid.UUID):
+        return exp.Literal.string(str(value))
+    if isinstance(value, dt.datetime):
+        kind = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
+        return exp.cast(exp.Literal.string(value.isoformat(" ")), kind)
+    if isinstance(value, dt.date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    return exp.convert(value)

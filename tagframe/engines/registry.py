@@ -12,10 +12,11 @@ from tagframe.engines.duckdb.engine import DuckDBFileEngine, DuckDBFrames
 from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.file_limits import PACKED
-from tagframe.engines.files import CSVEngine, ParquetEngine, UnreadEngine, WorkbookEngine
-from tagframe.engines.frame_engine import FrameEngine
-from tagframe.engines.other_files import FeatherEngine, JSONEngine
+from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
+from tagframe.engines.files.csv import CSVEngine
+from tagframe.engines.files.limits import PACKED
+from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
 from tagframe.engines.postgres.engine import postgres_engine
@@ -78,7 +79,7 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     Args:
         file: its ending tells its format.
         look_inside: whether a file of any ending is read as SQLite if it begins like one.
-        csv: how CSV files are written (:attr:`~tagframe.engines.files.CSVEngine.told`).
+        csv: how CSV files are written (:attr:`~tagframe.engines.files.csv.CSVEngine.told`).
 
     Raises:
         OSError: the file cannot be read.

@@ -15,7 +15,7 @@ from dataclasses import replace
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import knowledge_of, under
 from tagframe.corpus.references import Column
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.errors import HiddenColumn
 from tagframe.joins.infer import keys_without_hidden_cells
 from tagframe.joins.plan import JoinPlan

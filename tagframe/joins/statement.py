@@ -14,7 +14,8 @@ from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
 from tagframe.corpus.references import Column
-from tagframe.engines.cell_tests import literal, one_of, test_of, within
+from tagframe.engines.cells import test_of
+from tagframe.engines.pushdown import literal, one_of, within
 from tagframe.errors import InvalidArgument
 from tagframe.joins.steps import How, JoinStep, PlanTable
 

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.engines.file_limits import check_columns
+from tagframe.engines.files.limits import check_columns
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound
 from tagframe.learning.texts import statements_in
 

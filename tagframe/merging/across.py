@@ -23,7 +23,7 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.base import Engine
-from tagframe.engines.cell_tests import CellTest, fitting
+from tagframe.engines.cells import CellTest, fitting
 from tagframe.engines.pushdown import Pushdown, Selection, Within
 from tagframe.joins.steps import JoinStep
 from tagframe.merging import advice

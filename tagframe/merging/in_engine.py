@@ -20,7 +20,7 @@ from tagframe import logs
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
-from tagframe.engines.cell_tests import CellTest, Condition, Either, tests_of
+from tagframe.engines.cells import CellTest, Condition, Either, tests_of
 from tagframe.engines.pushdown import Pushdown, Statement
 from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.aggregates import FIRST

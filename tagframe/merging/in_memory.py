@@ -18,8 +18,7 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
-from tagframe.engines.cell_tests import fitting, kind_of, tests_of
-from tagframe.engines.dtypes import nullable
+from tagframe.engines.cells import fitting, kind_of, nullable, tests_of
 from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep

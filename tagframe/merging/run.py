@@ -17,7 +17,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
-from tagframe.engines.file_batches import BATCH_ROWS, regrouped
+from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
@@ -103,7 +103,7 @@ def run_plan(
             ``database.table.column``; None for all.
         where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values, a
             bound (``(">=", 3)``, ``("between", 3, 5)``) or a function from the column to booleans; or an expression for
-            :meth:`pandas.DataFrame.query` over the result's columns. :mod:`tagframe.engines.cell_tests` defines the
+            :meth:`pandas.DataFrame.query` over the result's columns. :mod:`tagframe.engines.cells` defines the
             meaning of values, which is the same in all engines. A function sees the column of the rows that match the
             values.
         limit: the largest number of rows.

@@ -14,7 +14,7 @@ import pandas as pd
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import read_keys
 from tagframe.engines.base import Engine, RowNumbers
-from tagframe.engines.dtypes import EXACT, nullable
+from tagframe.engines.cells import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan

@@ -1,6 +1,6 @@
 """The ``where=`` of a merge: read once into tests that engines can run, and a rest that only runs in memory.
 
-:mod:`tagframe.engines.cell_tests` defines the meaning of a test. The tests come first. The functions follow one after
+:mod:`tagframe.engines.cells` defines the meaning of a test. The tests come first. The functions follow one after
 the other, and see the column of the rows that are left.
 """
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.references import Column
-from tagframe.engines.cell_tests import Bound, CellTest, Condition, Either, Every, test_of, tests_of
+from tagframe.engines.cells import Bound, CellTest, Condition, Either, Every, test_of, tests_of
 from tagframe.errors import ColumnNotFound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How

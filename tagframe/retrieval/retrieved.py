@@ -17,7 +17,7 @@ from tagframe.corpus.statements import Statement
 from tagframe.display import Public
 from tagframe.embed import get_embedder
 from tagframe.embed.local import LocalEmbedder
-from tagframe.engines.file_batches import BATCH_ROWS
+from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.joins.hidden_keys import as_hidden_now

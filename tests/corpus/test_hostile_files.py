@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines import file_limits as limits
-from tagframe.engines.workbooks import workbook_rows
+from tagframe.engines.files import limits
+from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import InvalidArgument, SourceNotFound, TagframeError, UnreadableTable
 from tagframe.evaluation import check
 from tagframe.semantic.descriptions import ALIASED, descriptions_in

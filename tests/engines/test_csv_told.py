@@ -87,8 +87,8 @@ def test_other_columns_stay_text_and_are_named_where_they_look_like_numbers(tmp_
 
 
 def test_a_format_is_that_of_all_rows_and_the_same_in_each_piece(tmp_path, monkeypatch):
-    monkeypatch.setattr("tagframe.engines.files.CHUNK_ROWS", 3)
-    monkeypatch.setattr("tagframe.engines.files._HEAD_ROWS", 4)
+    monkeypatch.setattr("tagframe.engines.files.csv.CHUNK_ROWS", 3)
+    monkeypatch.setattr("tagframe.engines.files.csv._HEAD_ROWS", 4)
     rows = [*range(10), "1.200,5"]
     (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{one};12\n" for one in rows))
     (tmp_path / "u.csv").write_text("a;b\n" + "".join(f"{one};12\n" for one in [*rows, "n. a."]))

@@ -15,7 +15,7 @@ import pytest
 
 import tagframe
 from tagframe.engines.base import Engine, Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.engines.registry import ENGINES, SUFFIXES, engine_of
 from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines.files import sniff_delimiter
+from tagframe.engines.files.csv import sniff_delimiter
 from tagframe.errors import UnreadableTable, UnreadableTableWarning
 
 
@@ -63,6 +63,10 @@ def test_leading_zeros_are_kept_in_reading_and_match_numbers_in_profiles(csv):
         "501",
     )
     assert corpus.read("loan", ["number"]).columns.tolist() == ["number"]
+
+
+def test_leading_zeros_further_below_count_for_the_first_rows_too(csv):
+    assert csv("zip,n\n501,1\n00502,2\n").read("loan", limit=1).to_dict("list") == {"zip": ["501"], "n": [1]}
 
 
 def test_leading_zeros_in_utf_16_and_in_columns_of_one_name(csv):
@@ -134,7 +138,7 @@ def test_no_rows(csv):
 def test_profiles_do_not_depend_on_pieces(csv, monkeypatch):
     text = "a,b\n" + "".join(f"{n % 7},{n if n < 15 else 'x'}\n" for n in range(30))
     whole = csv(text).profile("loan")
-    monkeypatch.setattr("tagframe.engines.files.CHUNK_ROWS", 4)
+    monkeypatch.setattr("tagframe.engines.files.csv.CHUNK_ROWS", 4)
     parts = csv(text.replace("\n", "\r\n")).profile("loan")
     for one, other in zip(whole.columns, parts.columns, strict=True):
         assert (one.family, one.rows, one.distinct, one.samples) == (

@@ -21,7 +21,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.base import Readable, SQLLimits, TableStatistics, UntrustedStatement
-from tagframe.engines.duckdb import statistics
+from tagframe.engines.duckdb import pushdown
 from tagframe.engines.duckdb.connection import Lake
 from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.duckdb.tables import lake_tables
@@ -142,7 +142,7 @@ def test_a_lake_that_was_opened_is_not_profiled_again(shop: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(statistics, "FEW_CELLS", 100)
+    monkeypatch.setattr(pushdown, "FEW_CELLS", 100)
     generator = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -167,7 +167,7 @@ def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monk
 
 
 def test_what_footers_do_not_tell_of_all_rows_is_no_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(statistics, "FEW_CELLS", 10)
+    monkeypatch.setattr(pushdown, "FEW_CELLS", 10)
     (tmp_path / "big").mkdir()
     pq.write_table(pa.table({"id": [1, 2], "note": ["a", None]}), tmp_path / "big" / "0.parquet")
     pq.write_table(pa.table({"id": range(3, 11)}), tmp_path / "big" / "1.parquet")
@@ -191,7 +191,7 @@ def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypat
     rows = pa.table({"id": range(1_000), "day": ["mo", "tu"] * 500})
     deltalake.write_deltalake(folder, rows, partition_by=["day"])
     deltalake.DeltaTable(folder).delete("id < 100")
-    monkeypatch.setattr(statistics, "FEW_CELLS", 100)
+    monkeypatch.setattr(pushdown, "FEW_CELLS", 100)
     corpus = tf.open_corpus(tmp_path)
     profile = corpus.profile("sales")
     assert (profile.rows, profile.column("id").minimum) == (900, "100")
@@ -211,8 +211,8 @@ def test_a_log_that_lies_of_its_files_is_not_believed(tmp_path: Path, monkeypatc
             entry["add"]["stats"] = json.dumps(told)
 
     rewritten(folder, 0, None, lie)
-    for few in (statistics.FEW_CELLS, 1):
-        monkeypatch.setattr(statistics, "FEW_CELLS", few)
+    for few in (pushdown.FEW_CELLS, 1):
+        monkeypatch.setattr(pushdown, "FEW_CELLS", few)
         profile = tf.open_corpus(tmp_path / "lake", catalogue=tmp_path / f"{few}.sqlite").profile("sales")
         column = profile.column("id")
         assert (profile.rows, column.nulls, column.minimum, column.maximum) == (3, 1, "1", "2")
@@ -421,8 +421,8 @@ def odd_lake(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.MonkeyPatch):
-    for few in (statistics.FEW_CELLS, 1):
-        monkeypatch.setattr(statistics, "FEW_CELLS", few)
+    for few in (pushdown.FEW_CELLS, 1):
+        monkeypatch.setattr(pushdown, "FEW_CELLS", few)
         corpus = tf.open_corpus(odd_lake, engine="duckdb", catalogue=odd_lake.parent / f"{few}.sqlite")
         assert corpus.problems == ()
         for profile in corpus.profiles:

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines import file_limits as limits
 from tagframe.engines.duckdb.engine import DuckDBFileEngine
+from tagframe.engines.files import limits
 from tagframe.errors import EmptyCorpus, UnreadableTable, UnreadableTableWarning
 from tagframe.merging import plan_tables, run_plan
 

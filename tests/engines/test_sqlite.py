@@ -11,7 +11,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import ForeignKey
-from tagframe.engines.dtypes import typed_series
+from tagframe.engines.cells import typed_series
 from tagframe.engines.sqlite.engine import SQLiteEngine, connect_readonly
 from tagframe.errors import UnreadableTable
 

@@ -19,7 +19,7 @@ import tagframe as tf
 from tagframe.engines import worker_pool
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.engine import DuckDBFrames
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
 from tagframe.stopping import Stopped, Stopping, stopped_by
 
@@ -193,7 +193,7 @@ import os, signal, sys, threading, time
 from tagframe.engines import worker_pool
 from tagframe.engines.base import SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.engine import DuckDBFrames
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.frames import FrameEngine
 
 def execute(sql, seconds=600):
     engine = FrameEngine({}) if KIND == "sqlite" else DuckDBFrames({})

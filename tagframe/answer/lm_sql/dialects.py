@@ -17,7 +17,7 @@ from sqlglot import TokenType, exp, tokenize
 
 from tagframe.answer.guard import Reader
 from tagframe.answer.sql_tree import parsed, written
-from tagframe.engines.dtypes import looked_up_by, relation
+from tagframe.engines.sqlite.statement import looked_up_by, relation
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 if TYPE_CHECKING:

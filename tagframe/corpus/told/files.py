@@ -23,7 +23,7 @@ from typing import Any
 from tagframe.corpus.references import ToldKey
 from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told, as_description, key_fact
 from tagframe.corpus.told.identity import TableIdentity
-from tagframe.engines.file_limits import check_regular
+from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, UnreadableTable, warn
 from tagframe.kept import replaced
 

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tagframe.engines.duckdb.formats import Logged, logged
-from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
-from tagframe.engines.files import comment_of
+from tagframe.engines.duckdb.tables import LakeTable, Logged, logged, need_duckdb
+from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
 from tagframe.errors import ColumnFormatWarning, TagframeError, UnreadableTable, warn
 
@@ -139,10 +138,6 @@ class Lake:
     def add(self, tables: Sequence[LakeTable]) -> None:
         """Tables of the file."""
         self._tables.update({table.name: table for table in tables})
-
-    def register(self, name: str, source: Any) -> None:
-        """Make an Arrow table readable by this name."""
-        self._registered[name] = source
 
     def run(self, sql: str) -> None:
         self._cursor().execute(sql).fetchall()

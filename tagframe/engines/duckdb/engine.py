@@ -30,14 +30,13 @@ from tagframe.engines.base import (
     frame_chunk,
     quoted,
 )
+from tagframe.engines.cells import from_arrow
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
-from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
+from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in, statistics_of
 from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
-from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
-from tagframe.engines.file_limits import file_stamp
-from tagframe.engines.files import from_arrow
-from tagframe.engines.frame_engine import FrameEngine
+from tagframe.engines.files.limits import file_stamp
+from tagframe.engines.frames import FrameEngine
 from tagframe.engines.sql_engine import SQLEngine
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn

@@ -23,10 +23,9 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, UntrustedStatement
-from tagframe.engines.dtypes import check_names, storable, typed_series
+from tagframe.engines.cells import from_arrow, typed_series
 from tagframe.engines.duckdb.connection import LakeColumn, Opened, named_errors
-from tagframe.engines.files import from_arrow
-from tagframe.engines.sqlite.statement import unique_names
+from tagframe.engines.sqlite.statement import check_names, storable, unique_names
 from tagframe.engines.worker_pool import Kind, Supply, answered
 from tagframe.errors import SQLFailed, UnreadableTable
 

@@ -1,28 +1,33 @@
-"""Connections made by SQLAlchemy, and the messages of their errors, which contain no password."""
+"""Connections made by SQLAlchemy, the messages of their errors, which contain no password, and what a server says about
+its tables.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
+import hashlib
 import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
-
-import pandas as pd
 
 from tagframe.config import current
 from tagframe.engines import passwords
-from tagframe.engines.base import TableShape
-from tagframe.engines.dtypes import typed_series
+from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.engines.postgres.connection import lowered
-from tagframe.engines.sql_engine import column_gone
-from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
+from tagframe.engines.sql_text import Derivations, View, derivations, names_in, schema_and_name, table_key
+from tagframe.errors import (
+    ConnectionRefusedByServer,
+    InvalidArgument,
+    MissingExtra,
+    ServerGone,
+    SourceNotFound,
+    UnreadableTable,
+    did_you_mean,
+)
 from tagframe.quiet import quiet
 
 if TYPE_CHECKING:
@@ -33,7 +38,6 @@ SPOKEN = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mysql", "maria
 """By SQLAlchemy's name of a dialect: sqlglot's."""
 _KEPT = {"pool_size": 4}
 """Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
-
 SECONDS = 600.0
 """The time limit of a statement, in servers that can be told one."""
 _REFUSED = re.compile(
@@ -41,7 +45,6 @@ _REFUSED = re.compile(
     r"no password supplied|FATAL: .* does not exist", re.IGNORECASE
 )  # fmt: skip
 """In the words of drivers, MySQL's by their numbers: a wrong password, an unknown user or database."""
-
 _NO_URL = (
     "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
     "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25"
@@ -238,78 +241,145 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-_INTEGERS = ("INT", "SERIAL")
+_PLAIN_DATABASE = "main"
+SchemaAndShape = tuple[str | None, TableShape]
+"""A table's schema, or None where the server has none, and its shape."""
 
 
-@dataclass(frozen=True)
-class ServerTable:
-    """A table of the server in statements."""
+def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[str, SchemaAndShape]:
+    """Tables and views by key, sorted.
 
-    shape: TableShape
-    schema: str | None
+    Args:
+        connection: to the server.
+        schemas: which ones; None for the default schema of the connection.
 
-    @cached_property
-    def selectable(self) -> sa.TableClause:
-        import sqlalchemy as sa
+    Raises:
+        SourceNotFound: a schema is not there.
+    """
+    import sqlalchemy as sa
 
-        return sa.table(self.shape.called, *map(sa.column, self.shape.columns), schema=self.schema)
-
-    def column(self, name: str) -> sa.ColumnElement[Any]:
-        """One of its columns; raises ColumnNotFound."""
-        if name not in self.shape.columns:
-            raise column_gone(repr(self.shape.name), name, self.shape.columns)
-        column: sa.ColumnElement[Any] = self.selectable.c[name]
-        return column
-
-    def select(self, names: Sequence[str]) -> sa.Select[Any]:
-        """Its rows, in these columns."""
-        import sqlalchemy as sa
-
-        columns = [self.column(name).label(f"c{at}") for at, name in enumerate(names)]
-        return sa.select(*(columns or [sa.literal(1)])).select_from(self.selectable)
-
-    @property
-    def number(self) -> str | None:
-        """The primary key, where it is one column of integers."""
-        if len(self.shape.primary_key) != 1:
-            return None
-        (key,) = self.shape.primary_key
-        declared = self.shape.declared_types[self.shape.columns.index(key)].upper()
-        return key if any(word in declared for word in _INTEGERS) else None
-
-    def is_unique(self, name: str) -> bool:
-        """Whether the server keeps a column free of duplicates."""
-        return (name,) in (self.shape.primary_key, *self.shape.unique)
+    inspector = sa.inspect(connection)
+    known = inspector.get_schema_names()
+    for name in schemas or ():
+        if name not in known:
+            raise SourceNotFound(f"no schema {name!r} in this server: {did_you_mean(name, known)}")
+    return _shapes(inspector, [inspector.default_schema_name] if schemas is None else schemas, {})
 
 
-_WORDS: dict[type, Callable[[Any], Any]] = {
-    **dict.fromkeys((dict, list, tuple), lambda value: json.dumps(value, ensure_ascii=False, default=str)),
-    set: lambda value: json.dumps(sorted(map(str, value)), ensure_ascii=False),
-    **dict.fromkeys((UUID, dt.time, dt.timedelta), str),
-    **dict.fromkeys((memoryview, bytearray), bytes),
-}
-"""Values without a pandas type are given as text; the declared type of the column says what they are."""
+def shape_of(connection: sa.Connection, key: str) -> SchemaAndShape | None:
+    """One table, by its key; None where it is not there."""
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(connection)
+    database, name = schema_and_name(key)
+    schema = database if inspector.default_schema_name is not None else None
+    return _shapes(inspector, [schema], {"filter_names": [name]}).get(key)
 
 
-def frame_of(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
-    """Rows as drivers give them. Numbers, booleans, text, dates, moments, bytes and decimals are kept."""
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    data = {name: column_of(values) for name, values in zip(names, columns, strict=True)}
-    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=list(names))
+def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, SchemaAndShape]:
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    found = {}
+    for schema in schemas:
+        asked: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
+        columns = inspector.get_multi_columns(**asked)
+        primary, foreign = inspector.get_multi_pk_constraint(**asked), inspector.get_multi_foreign_keys(**asked)
+        unique = _asked(inspector.get_multi_unique_constraints, **asked)
+        comments = _asked(inspector.get_multi_table_comment, **asked)
+        for known_as, of_table in columns.items():
+            name = str(known_as[1])
+            database = schema or _PLAIN_DATABASE
+            shape = TableShape(
+                table_key(database, name),
+                tuple(str(column["name"]) for column in of_table),
+                tuple(_type(column["type"]) for column in of_table),
+                tuple((primary.get(known_as) or {}).get("constrained_columns") or ()),
+                tuple(_foreign_key(key, schema) for key in foreign.get(known_as, ()) if key["constrained_columns"]),
+                called=name,
+                database=database,
+                unique=tuple(tuple(key["column_names"]) for key in unique.get(known_as) or ()),
+                comment=(comments.get(known_as) or {}).get("text") or "",
+                column_comments=tuple(column.get("comment") or "" for column in of_table),
+            )
+            found[shape.name] = (schema, shape)
+    return dict(sorted(found.items()))
 
 
-def column_of(values: Sequence[Any]) -> pd.Series:
-    """One column; see :func:`frame_of`."""
-    types = set(map(type, values)) - {type(None)}
-    if types == {bool}:
-        return pd.Series(values, dtype="boolean" if None in values else "bool")
-    if types == {dt.datetime} and len({value.tzinfo is None for value in values if value is not None}) == 1:
-        aware = any(value is not None and value.tzinfo is not None for value in values)
-        # Microseconds hold every day of Python's calendar.
-        utc = [value.astimezone(dt.UTC) if aware and value is not None else value for value in values]
-        return pd.Series(utc, dtype="datetime64[us, UTC]" if aware else "datetime64[us]")
-    odd = next((word for kind, word in _WORDS.items() if kind in types), None)
-    if odd is None:
-        # A driver may give text and numbers of types of its own.
-        return typed_series(values)
-    return column_of([_WORDS[type(value)](value) if type(value) in _WORDS else value for value in values])
+def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
+    other = "" if key["referred_schema"] in (None, schema) else key["referred_schema"]
+    return ForeignKey(tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]), other)
+
+
+def derivations_of(
+    connection: sa.Connection, schemas: Sequence[str] | None, columns: Collection[tuple[str, str]]
+) -> Derivations:
+    """What is computed from columns: in views and generated columns, by the texts that define them."""
+    import sqlalchemy as sa
+    import sqlglot
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    inspector = sa.inspect(connection)
+    dialect = SPOKEN.get(connection.dialect.name, connection.dialect.name)
+    dialect = dialect if sqlglot.Dialect.get(dialect) is not None else ""
+    views: dict[str, View] = {}
+    generated: dict[str, dict[str, str]] = {}
+    unclear = {}
+    for schema in [inspector.default_schema_name] if schemas is None else schemas:
+        found = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
+        is_view = {*inspector.get_view_names(schema), *_asked(inspector.get_materialized_view_names, schema=schema)}
+        # Of two columns of one name SQLite calls the second "name:1"; an expression without a name is called as it is
+        # written, also in a view that another one is like.
+        others = frozenset(
+            str(column["name"]).casefold()
+            for (_, name), of_table in found.items()
+            for column in of_table
+            if name not in is_view and not re.search(r":\d+\Z", str(column["name"]))
+        )
+        for (_, name), of_table in found.items():
+            key = table_key(schema or _PLAIN_DATABASE, str(name))
+            computing = [column for column in of_table if column.get("computed")]
+            generated[key] = {str(one["name"]): str(one["computed"].get("sqltext") or "") for one in computing}
+            if name not in is_view:
+                continue
+            try:
+                definition = inspector.get_view_definition(str(name), schema)
+            except (sa.exc.SQLAlchemyError, NotImplementedError):
+                definition = None
+            if not definition:
+                unclear[key] = "has a definition that cannot be read"
+                continue
+            views[key] = View(str(definition), dialect, tuple(str(column["name"]) for column in of_table), others)
+            if dialect != "sqlite" and (call := views[key].calls):
+                unclear[key] = f"calls {call}"
+
+    def computed(table: str, column: str) -> Iterator[tuple[str, str]]:
+        for name, text in generated.get(table, {}).items():
+            names = names_in(text, dialect)
+            if not text or names is None or column.casefold() in names:
+                yield table, name
+        for key, view in views.items():
+            if key != table and view.reads(schema_and_name(table)[1]):
+                for name in view.shows(column):
+                    yield key, name
+
+    return derivations(columns, computed, unclear)
+
+
+def _asked(method: Any, **arguments: Any) -> Any:
+    """What not every dialect can tell; nothing if this one cannot."""
+    try:
+        return method(**arguments)
+    except NotImplementedError:
+        return {}
+
+
+def _type(kind: Any) -> str:
+    try:
+        return str(kind)
+    except Exception:  # a type that only this dialect has no word for
+        return ""
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """A text that changes when any part does."""
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()

@@ -7,22 +7,25 @@ SQLAlchemy's (Oracle, Snowflake).
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics, quoted
-from tagframe.engines.cell_tests import Kind
-from tagframe.engines.derivations import Derivations
-from tagframe.engines.other_servers.connection import SPOKEN, Address, ServerTable, column_of, frame_of
-from tagframe.engines.other_servers.reflection import derivations_of, digest, shape_of, shapes_of
+from tagframe.engines.cells import Kind, typed_series
+from tagframe.engines.other_servers.connection import SPOKEN, Address, derivations_of, digest, shape_of, shapes_of
 from tagframe.engines.pushdown import Pushdown, Refused, Statement
-from tagframe.engines.sql_engine import SQLEngine, column_of_sample, table_gone
+from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
+from tagframe.engines.sql_text import Derivations
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -37,6 +40,81 @@ SAMPLE, _PARTS = 10_000, 8
 """Rows of a sample, and from how many parts of a table they are taken if it has a single integer key."""
 FEW_NUMBERS = 500
 """Rows are picked by this many numbers at once: some servers accept at most two thousand parameters."""
+_INTEGERS = ("INT", "SERIAL")
+
+
+@dataclass(frozen=True)
+class ServerTable:
+    """A table of the server in statements."""
+
+    shape: TableShape
+    schema: str | None
+
+    @cached_property
+    def selectable(self) -> sa.TableClause:
+        import sqlalchemy as sa
+
+        return sa.table(self.shape.called, *map(sa.column, self.shape.columns), schema=self.schema)
+
+    def column(self, name: str) -> sa.ColumnElement[Any]:
+        """One of its columns; raises ColumnNotFound."""
+        if name not in self.shape.columns:
+            raise column_gone(repr(self.shape.name), name, self.shape.columns)
+        column: sa.ColumnElement[Any] = self.selectable.c[name]
+        return column
+
+    def select(self, names: Sequence[str]) -> sa.Select[Any]:
+        """Its rows, in these columns."""
+        import sqlalchemy as sa
+
+        columns = [self.column(name).label(f"c{at}") for at, name in enumerate(names)]
+        return sa.select(*(columns or [sa.literal(1)])).select_from(self.selectable)
+
+    @property
+    def number(self) -> str | None:
+        """The primary key, where it is one column of integers."""
+        if len(self.shape.primary_key) != 1:
+            return None
+        (key,) = self.shape.primary_key
+        declared = self.shape.declared_types[self.shape.columns.index(key)].upper()
+        return key if any(word in declared for word in _INTEGERS) else None
+
+    def is_unique(self, name: str) -> bool:
+        """Whether the server keeps a column free of duplicates."""
+        return (name,) in (self.shape.primary_key, *self.shape.unique)
+
+
+_WORDS: dict[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((dict, list, tuple), lambda value: json.dumps(value, ensure_ascii=False, default=str)),
+    set: lambda value: json.dumps(sorted(map(str, value)), ensure_ascii=False),
+    **dict.fromkeys((UUID, dt.time, dt.timedelta), str),
+    **dict.fromkeys((memoryview, bytearray), bytes),
+}
+"""Values without a pandas type are given as text; the declared type of the column says what they are."""
+
+
+def frame_of(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
+    """Rows as drivers give them. Numbers, booleans, text, dates, moments, bytes and decimals are kept."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    data = {name: column_of(values) for name, values in zip(names, columns, strict=True)}
+    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=list(names))
+
+
+def column_of(values: Sequence[Any]) -> pd.Series:
+    """One column; see :func:`frame_of`."""
+    types = set(map(type, values)) - {type(None)}
+    if types == {bool}:
+        return pd.Series(values, dtype="boolean" if None in values else "bool")
+    if types == {dt.datetime} and len({value.tzinfo is None for value in values if value is not None}) == 1:
+        aware = any(value is not None and value.tzinfo is not None for value in values)
+        # Microseconds hold every day of Python's calendar.
+        utc = [value.astimezone(dt.UTC) if aware and value is not None else value for value in values]
+        return pd.Series(utc, dtype="datetime64[us, UTC]" if aware else "datetime64[us]")
+    odd = next((word for kind, word in _WORDS.items() if kind in types), None)
+    if odd is None:
+        # A driver may give text and numbers of types of its own.
+        return typed_series(values)
+    return column_of([_WORDS[type(value)](value) if type(value) in _WORDS else value for value in values])
 
 
 @dataclass(frozen=True)

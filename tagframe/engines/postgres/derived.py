@@ -1,4 +1,4 @@
-"""Which columns of a PostgreSQL database are computed from which others; see :mod:`tagframe.engines.derivations`."""
+"""Which columns of a PostgreSQL database are computed from which others; see :mod:`tagframe.engines.sql_text`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tagframe.engines.derivations import Derivations, View, derivations, reads_by_text
-from tagframe.engines.sql_text import table_key
+from tagframe.engines.sql_text import Derivations, View, derivations, reads_by_text, table_key
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
-from tagframe.engines.derivations import Derivations
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.derived import derivations_of
@@ -29,7 +28,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
-from tagframe.engines.sql_text import schema_and_name
+from tagframe.engines.sql_text import Derivations, schema_and_name
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """

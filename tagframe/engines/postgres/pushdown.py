@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.cell_tests import CellTest, Kind
+from tagframe.engines.cells import CellTest, Kind
 from tagframe.engines.postgres.columns import TEXTS, is_whole
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
 from tagframe.engines.pushdown import Statement

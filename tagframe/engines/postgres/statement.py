@@ -31,7 +31,7 @@ from sqlglot.dialects.postgres import Postgres
 
 from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
-from tagframe.engines.dtypes import EXACT, relation, typed_series
+from tagframe.engines.cells import EXACT, typed_series
 from tagframe.engines.postgres.bounding import (
     GATHERED,
     KEPT,
@@ -45,7 +45,7 @@ from tagframe.engines.postgres.bounding import (
 from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.sql_text import trees_of
-from tagframe.engines.sqlite.statement import unique_names
+from tagframe.engines.sqlite.statement import relation, unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
@@ -447,7 +447,7 @@ def _load_as_text(connection: Any) -> None:
 
 
 def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
-    """Cells as :func:`~tagframe.engines.dtypes.typed_series`; exact decimals where the column is declared exact."""
+    """Cells as :func:`~tagframe.engines.cells.typed_series`; exact decimals where the column is declared exact."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {Decimal}:
         numbers = [value for value in values if value is not None]

@@ -24,10 +24,10 @@ from tagframe.engines.base import (
     UntrustedStatement,
     quoted,
 )
-from tagframe.engines.derivations import Derivations, derivations, read_by_generated
-from tagframe.engines.dtypes import typed_frame, typed_series
-from tagframe.engines.file_limits import file_stamp
+from tagframe.engines.cells import typed_frame, typed_series
+from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.sql_engine import SQLEngine
+from tagframe.engines.sql_text import Derivations, derivations, read_by_generated
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
@@ -186,7 +186,7 @@ def _kept_by_this_thread() -> dict[Path, sqlite3.Connection]:
 
 
 class _Rows:
-    """A table of an open file; see :func:`~tagframe.engines.dtypes.typed_series` for the dtypes of its rows."""
+    """A table of an open file; see :func:`~tagframe.engines.cells.typed_series` for the dtypes of its rows."""
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
         self._connection, self._table = connection, table

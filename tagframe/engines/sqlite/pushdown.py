@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, is_read, said
-from tagframe.engines.dtypes import EXACT, typed_frame
-from tagframe.engines.pushdown import Pushdown, Statement
+from tagframe.engines.cells import EXACT, CellTest, Kind, is_read, typed_frame
+from tagframe.engines.pushdown import Pushdown, Statement, can_be_said, said
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class SQLitePushdown(Pushdown):
         return exp.Collate(this=column, expression=exp.Var(this="BINARY"))
 
     def rows(self, statement: Statement) -> pd.DataFrame:
-        """See :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
+        """See :func:`~tagframe.engines.cells.typed_series` for their dtypes."""
         found = self._fetch(statement.query, statement.values)
         return statement.frame(lambda names: typed_frame(found, names), len(found))
 

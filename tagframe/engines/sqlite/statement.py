@@ -3,26 +3,105 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pandas as pd
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
 
 from tagframe.engines.base import Dialect, Engine, UntrustedStatement, quoted
-from tagframe.engines.dtypes import LOOKUP, check_names, relation, typed_frame
+from tagframe.engines.cells import typed_frame
 from tagframe.engines.sqlite.worker import ascii_lower
 from tagframe.engines.worker_pool import Kind, answered, plain
 from tagframe.errors import SQLFailed
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# --- frames as relations, which are sent with a statement -------------------------------------------------------------
+
+LOOKUP = b"looked up by"
+"""In the metadata of a table: the column that has an index wherever it is copied to."""
+_PLAIN: tuple[Any, ...] = (bool, int, float, str, bytes)
+
+
+def relation(frame: pd.DataFrame) -> pa.Table:
+    """A frame as a table whose columns are numbers, texts or bytes: dates are ISO texts, and other objects their texts.
+
+    Raises:
+        SQLFailed: an integer beyond 64 bits.
+    """
+    import pyarrow as pa
+
+    arrays = []
+    for name, cells in frame.items():
+        try:
+            arrays.append(pa.array(storable(cells), from_pandas=True))
+        except OverflowError as error:
+            raise SQLFailed(f"column {str(name)!r} holds an integer beyond 64 bits") from error
+    return pa.Table.from_arrays(arrays, names=list(map(str, frame.columns)))
+
+
+def looked_up_by(table: pa.Table, column: str) -> pa.Table:
+    """The table, with an index on a column wherever it is copied to."""
+    return table.replace_schema_metadata({LOOKUP: column})
+
+
+def storable(values: pd.Series) -> pd.Series | list[Any]:
+    """A column whose cells are numbers, or all texts, or all bytes, beside nulls."""
+    if values.dtype.kind in "iufb":
+        return values
+    cells = [None if null else _cell(cell) for cell, null in zip(values, values.isna(), strict=True)]
+    kinds = set(map(type, cells)) - {type(None)}
+    if kinds == {int, float}:
+        return [None if cell is None else float(cell) for cell in cells]
+    if kinds == {str} or len(kinds) > 1:
+        return [None if cell is None else _text(cell) for cell in cells]
+    return cells
+
+
+def _cell(value: Any) -> Any:
+    """A number, text or bytes of Python's own."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Decimal):  # SQLite would compare its text as a text; one with a point divides as a real number
+        is_whole = value.is_finite() and value.as_tuple().exponent == 0
+        return int(value) if is_whole and abs(value) < 2**63 else float(value)
+    plain = next((kind for kind in _PLAIN if isinstance(value, kind)), None)
+    if plain is not None:
+        return value if type(value) is plain else plain(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _text(value: Any) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def check_names(what: str, names: Iterable[str], fold: Callable[[str], str]) -> None:
+    """Refuse two names that are equal for an engine.
+
+    Raises:
+        SQLFailed: two of them are.
+    """
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(fold(name), name)
+        if other != name:
+            raise SQLFailed(
+                f"the {what} {other!r} and {name!r} have the same name in SQL, which ignores case: rename one"
+            )
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
 
 
 class FaithfulSQLite(SQLite):
@@ -169,28 +248,15 @@ def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
 
 
 def _digest(relations: Mapping[str, pa.Table]) -> str:
-    import pyarrow as pa
-
     digest = hashlib.sha256()
     for name, table in relations.items():
-        digest.update(repr(name).encode())
-        with pa.PythonFile(_Sink(digest), "w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
+        digest.update(repr((name, table.column_names, table.schema.types, table.schema.metadata)).encode())
+        for chunk in (chunk for column in table.columns for chunk in column.chunks):
+            digest.update(repr((len(chunk), chunk.offset)).encode())
+            for buffer in chunk.buffers():  # none where no cell is null
+                digest.update(repr(None if buffer is None else buffer.size).encode())
+                digest.update(b"" if buffer is None else buffer)
     return digest.hexdigest()
-
-
-class _Sink(io.RawIOBase):
-    """A file that keeps nothing but the digest of what is written to it."""
-
-    def __init__(self, digest: Any) -> None:
-        self._digest = digest
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._digest.update(data)
-        return len(data)
 
 
 def _serialised(relations: Mapping[str, pa.Table]) -> bytes:

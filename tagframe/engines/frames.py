@@ -1,30 +1,163 @@
-"""The tables that one reader sees: some columns, and the rows for which the owner's condition is true.
+"""Tables in memory: frames, and what one reader sees of the tables of any engine.
 
-Statements run over a copy of what the reader sees. No process of theirs has any other row or column, so no order of
-evaluation, error or function of an engine can tell of them.
+A reader sees some columns, and the rows for which the owner's condition is true. Statements run over a copy of what the
+reader sees. No process of theirs has any other row or column, so no order of evaluation, error or function of an engine
+can tell of them.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import Engine, SQLLimits, Stamp, TableShape, UntrustedStatement
-from tagframe.engines.cell_tests import Bound, CellTest, Kind, can_be_said, fits, is_read, kind_of
-from tagframe.engines.dtypes import relation
-from tagframe.engines.pushdown import Selection
+from tagframe.engines.base import (
+    CHUNK_ROWS,
+    Chunk,
+    Engine,
+    SQLLimits,
+    Stamp,
+    TableShape,
+    UntrustedStatement,
+    frame_chunks,
+)
+from tagframe.engines.cells import Bound, CellTest, Kind, fits, is_read, kind_of
+from tagframe.engines.pushdown import Selection, can_be_said
 from tagframe.engines.sql_text import trees_of
-from tagframe.engines.sqlite.statement import RowsOnly, run_statement
+from tagframe.engines.sqlite.statement import RowsOnly, relation, run_statement
 from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+_CHUNK_ROWS = 20 * CHUNK_ROWS
+"""These rows are in memory already, so chunks are larger: each chunk is counted and hashed separately."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrameEngine(RowsOnly):
+    """Frames that live in memory, by their names in the source."""
+
+    frames: Mapping[str, pd.DataFrame]
+    path: None = None
+    kind: str = "frames"
+    identity: str = "frames in memory"
+
+    def shapes(self) -> list[TableShape]:
+        """The frames' names and dtypes."""
+        return [
+            TableShape(name, tuple(map(str, frame.columns)), tuple(str(dtype) for dtype in frame.dtypes))
+            for name, frame in self.frames.items()
+        ]
+
+    def without(self, columns: Mapping[str, Collection[str]]) -> Self:
+        """The same frames without these columns.
+
+        Args:
+            columns: by the names of frames.
+        """
+        frames = {
+            name: frame.loc[:, [str(label) not in columns.get(name, ()) for label in frame.columns]]
+            for name, frame in self.frames.items()
+        }
+        return replace(self, frames=frames)
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a frame in pieces."""
+        return frame_chunks(self.frames[shape.name], _CHUNK_ROWS)
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """A copy of a frame, index included, with its columns' names as text."""
+        frame = self.frames[table]
+        positions = {str(name): position for position, name in enumerate(frame.columns)}
+        chosen = list(positions) if columns is None else list(columns)
+        some = frame if limit is None else frame.head(limit)
+        # One copy, whatever is chosen: a frame of the chosen columns first would be a second one.
+        data = {name: some.iloc[:, positions[name]] for name in chosen}
+        return pd.DataFrame(data, index=some.index, columns=chosen, copy=True)
+
+    def fingerprint(self, known: Stamp | None = None) -> None:
+        """Nothing: frames are profiled each time."""
+
+
+def frame_engines(
+    frames: Mapping[Any, pd.DataFrame],
+    default_database: str,
+    engine_of: Callable[[Mapping[str, pd.DataFrame]], FrameEngine] = FrameEngine,
+) -> list[tuple[str, dict[str, str], FrameEngine]]:
+    """The frames by database: (database, {name in the corpus: name in the engine}, engine).
+
+    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Named index levels become the
+    first columns; an index without a name is left out. ``engine_of`` makes the engine.
+
+    Raises:
+        InvalidArgument: a name is not a text or is empty, a value is not a frame, columns are a MultiIndex or have one
+            name twice, or an index level cannot be a column.
+    """
+    databases: dict[str, dict[str, str]] = {}
+    for name, frame in frames.items():
+        _check_frame(name, frame)
+        database, dot, table = name.partition(".")
+        if not dot:
+            database, table = default_database, name
+        if not database or not table:
+            raise InvalidArgument(f"a frame's name must be 'table' or 'database.table'; got {name!r}")
+        tables = databases.setdefault(database, {})
+        if table in tables:
+            raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
+        tables[table] = name
+    engine = engine_of({name: _with_levels(name, frame) for name, frame in frames.items()})
+    return [(database, tables, engine) for database, tables in databases.items()]
+
+
+def _check_frame(name: Any, frame: Any) -> None:
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a frame's name must be text; got {name!r} of type {type(name).__name__}")
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidArgument(f"{name!r} is a {type(frame).__name__}, not a pandas.DataFrame")
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise InvalidArgument(
+            f"the columns of {name!r} are a MultiIndex of {frame.columns.nlevels} levels; flatten them first, for "
+            "example with frame.columns = ['_'.join(map(str, levels)) for levels in frame.columns]"
+        )
+    names = pd.Index([str(column) for column in frame.columns], dtype=object)
+    twice = names[names.duplicated()].unique().tolist()
+    if twice:
+        raise InvalidArgument(
+            f"{name!r} has more than one column called {', '.join(map(repr, twice))} (names are compared as text); "
+            "rename them, or keep the first ones with frame.loc[:, ~frame.columns.duplicated()]"
+        )
+
+
+def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the named levels of its index as its first columns."""
+    if list(frame.index.names) == [None]:
+        return frame
+    if None in frame.index.names:
+        raise InvalidArgument(
+            f"the index of {name!r} has levels without a name, {list(frame.index.names)}: name them with "
+            "frame.index.set_names, or drop them with frame.reset_index(drop=True)"
+        )
+    levels = list(map(str, frame.index.names))
+    columns = list(map(str, frame.columns))
+    for number, level in enumerate(levels):
+        values = frame.index.get_level_values(number)
+        is_twice = levels.index(level) != number
+        if is_twice or (level in columns and not values.equals(pd.Index(frame.iloc[:, columns.index(level)]))):
+            raise InvalidArgument(
+                f"{name!r} has an index level {level!r} and a column or another level of the same name, with different "
+                "values: rename one, for example with frame.rename_axis('other')"
+            )
+    new = [number for number, level in enumerate(levels) if level not in columns]
+    found = frame.reset_index(new) if new else frame
+    return found if len(new) == len(levels) else found.reset_index(drop=True)
+
 
 _NUMBER, _ROWS = "tagframe row", "rows"
 _SECONDS = 600.0

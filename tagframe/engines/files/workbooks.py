@@ -1,4 +1,4 @@
-"""The cells of workbooks, read in a process of their own under the limits of :mod:`tagframe.engines.file_limits`.
+"""The cells of workbooks, read in a process of their own under the limits of :mod:`tagframe.engines.files.limits`.
 
 A small workbook may claim more than memory can hold: ``python-calamine`` holds every cell from the first row and column
 of a sheet to the last ones, so that two cells far apart take hundreds of gigabytes. It cannot be told to stop; the
@@ -49,7 +49,7 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
     Raises:
         UnreadableTable: its reader is not installed, it is damaged or locked, or passes a limit.
     """
-    from tagframe.engines import file_limits as limits
+    from tagframe.engines.files import limits
     from tagframe.engines.worker_pool import Died, Expired, Kind, plain, pool
     from tagframe.errors import SQLFailed, UnreadableTable
 
@@ -74,7 +74,7 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
         "cells": limits.allowed(limits.FREE_WORKBOOK_CELLS, limits.WORKBOOK_CELLS_A_BYTE, stat.st_size),
         "bytes": limits.allowed(limits.FREE_WORKBOOK_BYTES, limits.WORKBOOK_BYTES_A_BYTE, stat.st_size),
     }
-    kind = Kind(("tagframe.engines.workbooks",), (folder,))
+    kind = Kind(("tagframe.engines.files.workbooks",), (folder,))
     try:
         # The processor's time is what counts: on a busy machine an ordinary workbook takes long by the clock.
         (state, said), parts = pool().run(

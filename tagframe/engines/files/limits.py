@@ -9,21 +9,28 @@ file is a pair: a free amount, and an amount for each byte of the file. Compress
 from __future__ import annotations
 
 import bz2
+import csv
 import glob
 import gzip
 import hashlib
 import lzma
 import os
+import re
 import stat
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import pandas as pd
+
 from tagframe.engines.base import Stamp
-from tagframe.errors import UnreadableTable
+from tagframe.engines.sqlite.statement import RowsOnly
+from tagframe.errors import TagframeError, UnreadableTable
 
 COLUMNS = 10_000
 """The most columns of a table in a file. Profiling takes about half a millisecond for each."""
@@ -78,6 +85,20 @@ def allowed(free: int, a_byte: int, size: int) -> int:
     return max(free, a_byte * size)
 
 
+def check_bytes(path: Path, read: int, free: int, a_byte: int, way: str) -> None:
+    """Refuse a file of which so many bytes were read that it is compressed too well; ``way`` is how to read it.
+
+    Raises:
+        UnreadableTable: they are more than the limit.
+    """
+    most = allowed(free, a_byte, path.stat().st_size)
+    if read > most:
+        raise UnreadableTable(
+            f"{path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of this size: "
+            f"nearly all of it is alike. {way}"
+        )
+
+
 def check_names(path: object, names: Sequence[object]) -> None:
     """Refuse a table with too many columns, or too many of one name.
 
@@ -115,6 +136,22 @@ DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BLOCK = 2**20
 
 
+@contextmanager
+def reading_as(format: str, path: Path) -> Iterator[None]:
+    """A block that reads a file of a format: its errors become :class:`UnreadableTable`.
+
+    Those of pyarrow inherit from these; it cannot be imported with a numpy that is too old for it.
+    """
+    try:
+        yield
+    except TagframeError:
+        raise
+    except (ImportError, *DAMAGED, ValueError, LookupError, TypeError, NotImplementedError, struct.error, csv.Error,
+            pd.errors.ParserWarning, RecursionError, MemoryError) as error:  # fmt: skip
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).strip()
+        raise UnreadableTable(f"{path} cannot be read as {format}: {reason}") from error
+
+
 def is_packed(path: Path) -> bool:
     """Whether the file is compressed, by its name."""
     return path.suffix.lower() in PACKED
@@ -141,18 +178,12 @@ def blocks(path: Path) -> Iterator[bytes]:
     Raises:
         UnreadableTable: a compressed file has far more bytes than its size lets expect.
     """
-    most = None
-    if is_packed(path):
-        most = allowed(FREE_PACKED_BYTES, PACKED_BYTES_A_BYTE, path.stat().st_size)
     read = 0
     with opened(path) as file:
         while block := file.read(_BLOCK):
             read += len(block)
-            if most is not None and read > most:
-                raise UnreadableTable(
-                    f"{path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of this "
-                    "size: nearly all of it is alike. Unpack it to read it"
-                )
+            if is_packed(path):
+                check_bytes(path, read, FREE_PACKED_BYTES, PACKED_BYTES_A_BYTE, "Unpack it to read it")
             yield block
 
 
@@ -160,6 +191,12 @@ def found_by(pattern: str) -> tuple[Path, list[Path]]:
     """The folder below which a pattern finds files, and what it finds there, sorted."""
     fixed = takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)
     return Path(*fixed), sorted(map(Path, glob.glob(pattern, recursive=True)))
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files at any depth below a folder, sorted, without hidden ones: those that begin with ``.`` or ``_``."""
+    below = (file for file in folder.rglob("*") if file.is_file())
+    return sorted(file for file in below if not re.search(r"(?:^|/)[._]", file.relative_to(folder).as_posix()))
 
 
 class Bounds:
@@ -226,3 +263,13 @@ def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:
             while block := file.read(2**20):
                 digest.update(block)
     return Stamp(size, mtime_ns, digest.hexdigest())
+
+
+class FileEngine(RowsOnly):
+    """A file whose tables are read whole."""
+
+    path: Path
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file."""
+        return file_stamp([self.path], known)

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.cell_tests import CellTest, cells_of, fitting, kind_of, test_of
-from tagframe.engines.file_limits import found_by
-from tagframe.engines.files import (
-    PADDED,
-    PARQUET_BUFFER,
-    CSVEngine,
-    csv_batches,
-    csv_options,
-    from_arrow,
-    parquet_errors,
-    plain_dtypes,
-)
+from tagframe.engines.cells import CellTest, cells_of, fitting, from_arrow, kind_of, plain_dtypes, test_of
+from tagframe.engines.files.arrow import PARQUET_BUFFER
+from tagframe.engines.files.csv import CSVEngine
+from tagframe.engines.files.limits import files_below, found_by, reading_as
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
 
 if TYPE_CHECKING:
@@ -115,29 +107,18 @@ def regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Generator[pd.DataFra
 
 
 def _of_rows(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    waiting: list[pd.DataFrame] = []
-    count, given, none = 0, False, None
+    held: pd.DataFrame | None = None
+    given = False
     for frame in frames:
-        if not len(frame):
-            none = frame
-            continue
-        given = True
-        if not waiting and len(frame) == rows:
-            yield frame
-            continue
-        waiting.append(frame)
-        count += len(frame)
-        if count < rows:
-            continue
-        whole = _joined(waiting)
-        full = count - count % rows
-        for start in range(0, full, rows):
-            yield whole.iloc[start : start + rows].copy()
-        waiting, count = ([whole.iloc[full:].copy()], count - full) if full < count else ([], 0)
-    if count:
-        yield _joined(waiting)
-    elif not given and none is not None:
-        yield none
+        if held is None or not len(held):
+            held = frame
+        elif len(frame):
+            held = _joined([held, frame])
+        while len(held) >= rows:
+            yield held if len(held) == rows else held.iloc[:rows].copy()
+            given, held = True, held.iloc[rows:]
+    if held is not None and (len(held) or not given):
+        yield held.copy()
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -167,7 +148,7 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
             raise UnreadableTable(
                 f"{path} is a Delta or Iceberg table, so some of its files may be outdated: open it with tf.open_corpus"
             )
-        found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
+        found, base = files_below(path), path
     else:
         if not glob.has_magic(str(path)):
             raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
@@ -176,10 +157,6 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if not files:
         raise SourceNotFound(f"no Parquet or CSV file in {shown_path(source)}; looked for {', '.join(_PARQUET + _CSV)}")
     return base, files
-
-
-def _is_shown(path: Path) -> bool:
-    return not any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _kind(file: Path) -> str | None:
@@ -191,21 +168,22 @@ class _ParquetRows:
     """Parquet files as one table."""
 
     def __init__(self, base: Path, files: Sequence[Path]) -> None:
-        self._base, self._files = base, files
-        with parquet_errors(base, files):
+        with reading_as("Parquet", base):
             import pyarrow as pa
             import pyarrow.dataset as ds
 
-            dataset = ds.dataset(
-                [str(file) for file in files],
-                format=ds.ParquetFileFormat(),
-                partitioning=ds.HivePartitioning.discover(),
-                partition_base_dir=str(base),
-            )
-            whole = pa.unify_schemas(
-                [dataset.schema, *(part.physical_schema for part in dataset.get_fragments())],
-                promote_options="permissive",
-            )
+            with reading_as("Parquet", files[0]):  # the one that tells the schema, at first
+                dataset = ds.dataset(
+                    [str(file) for file in files],
+                    format=ds.ParquetFileFormat(),
+                    partitioning=ds.HivePartitioning.discover(),
+                    partition_base_dir=str(base),
+                )
+            schemas = [dataset.schema]
+            for part in dataset.get_fragments():
+                with reading_as("Parquet", Path(part.path)):
+                    schemas.append(part.physical_schema)
+            whole = pa.unify_schemas(schemas, promote_options="permissive")
             self._dataset = dataset.replace_schema(whole.remove_metadata())
         self.columns = [str(name) for name in self._dataset.schema.names]
         twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
@@ -220,8 +198,8 @@ class _ParquetRows:
 
         test = self._filter(asked)
         schema = pa.schema([self._dataset.schema.field(name) for name in columns])
-        with parquet_errors(self._base, self._files):
-            for part in self._dataset.get_fragments(test):
+        for part in self._dataset.get_fragments(test):
+            with reading_as("Parquet", Path(part.path)):
                 folders = ds.get_partition_keys(part.partition_expression)
                 chosen = part if test is None else part.subset(test, schema=self._dataset.schema)
                 groups = [group.id for group in chosen.row_groups]
@@ -280,29 +258,24 @@ class _CSVRows:
     """CSV files as one table."""
 
     def __init__(self, base: Path, files: Sequence[Path]) -> None:
-        self._files = files
         partitioned = next((file for file in files if any("=" in part for part in file.relative_to(base).parts)), None)
         if partitioned is not None:
             raise UnreadableTable(
                 f"{partitioned} is in a folder whose name holds a column's value. Only Parquet files may be in such "
                 "folders here; tf.open_corpus reads such CSV files with DuckDB"
             )
-        self._heads = {file: CSVEngine(file).shapes()[0].columns for file in files}
-        self._engines = {file: CSVEngine(file) for file in files}
+        self._heads = {engine: engine.shapes()[0].columns for engine in map(CSVEngine, files)}
         self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
         self._types: dict[str, Any] | None = None
 
     def frames(self, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
         if self._types is None:
             self._types = self._dtypes()
-        for file in self._files:
-            there = [name for name in columns if name in self._heads[file]]
-            formats, options = self._engines[file].formats, csv_options(file)
-            numbers = {name for name in there if name in formats.numbers and self._types[name] != "string"}
-            dtypes: Any = {name: str if name in numbers else self._types[name] for name in there}
-            for frame in csv_batches(file, rows, **options, usecols=there, dtype=dtypes):
-                typed = frame.assign(**{name: formats.numbers[name].numbers(frame[name]) for name in numbers})
-                yield plain_dtypes(typed.reindex(columns=columns).astype({name: self._types[name] for name in columns}))
+        texts = [name for name in columns if self._types[name] == "string"]
+        for engine, head in self._heads.items():
+            for frame in engine.frames(rows, texts, usecols=[name for name in columns if name in head]):
+                typed = frame.reindex(columns=columns).astype({name: self._types[name] for name in columns})
+                yield plain_dtypes(typed)
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
         types = self._types or {}
@@ -311,22 +284,12 @@ class _CSVRows:
     def _dtypes(self) -> dict[str, Any]:
         """The dtype that holds each column of all files, found in a first pass over them."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
-        for file in self._files:
-            for frame in self._engines[file].frames(BATCH_ROWS):
+        for engine in self._heads:
+            for frame in engine.frames(BATCH_ROWS):
                 for name in frame.columns:
                     if not frame[name].isna().all():
                         found[name].add(str(frame[name].dtype))
-        types = {name: _dtype_of(seen) for name, seen in found.items()}
-        numbers = [name for name, dtype in types.items() if dtype in ("Int64", "UInt64", "Float64")]
-        for file in self._files:
-            written = self._engines[file].formats.numbers
-            there = [n for n in numbers if n in self._heads[file] and n not in written and types[n] != "string"]
-            as_text = {**csv_options(file), "usecols": there, "dtype": str}
-            for frame in csv_batches(file, BATCH_ROWS, **as_text) if there else ():
-                for name in there:
-                    if frame[name].str.match(PADDED).any():
-                        types[name] = "string"
-        return types
+        return {name: _dtype_of(seen) for name, seen in found.items()}
 
 
 def _dtype_of(seen: set[str]) -> Any:

@@ -1,10 +1,11 @@
-"""Tests of cells and their meaning: the same in every engine and in memory.
+"""Cells: which pandas dtypes hold them without loss, and what tests of them mean.
 
-A value is compared in the type of the column. A number equals its text, whatever its type; a boolean is 0 or 1; a day
-equals its ISO text and its midnight; a UUID equals its text. ``None``, NaN, NaT and ``pandas.NA`` all mean a missing
-value. A value without a meaning in the type of the column is refused: a text that is no number or no date, a number in
-a column of texts, a moment without a time zone in a column with time zones, and the other way round. A number that the
-type does not have, such as 0.5 among integers, is in no row.
+Tests mean the same in every engine and in memory. A value is compared in the type of the column. A number equals its
+text, whatever its type; a boolean is 0 or 1; a day equals its ISO text and its midnight; a UUID equals its text.
+``None``, NaN, NaT and ``pandas.NA`` all mean a missing value. A value without a meaning in the type of the column is
+refused: a text that is no number or no date, a number in a column of texts, a moment without a time zone in a column
+with time zones, and the other way round. A number that the type does not have, such as 0.5 among integers, is in no
+row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import datetime as dt
 import math
 import operator
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,22 +22,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.dtypes import EXACT
 from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
+
+EXACT = 2**53
+"""The largest integer up to which float64 holds every one."""
+_TEXT = pd.Series(["text"]).dtype
 Bound = Literal["<", "<=", ">", ">=", "between"]
 Kind = Literal["integer", "real", "real32", "decimal", "boolean", "text", "date", "moment", "instant", ""]
 """What the cells of a column are compared as: "moment" is without a time zone and "instant" with one; "" for a mixture,
 or anything else."""
-
-MOST_VALUES = 1_000
-"""At most this many values are written into a statement."""
-_BEYOND = 2**63
-_BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
-_SIGNS = (*_BOUNDS, "==", "between")
+_SIGNS = ("<", "<=", ">", ">=", "==", "between")
 _NOT_SIGNS = ("!=", "<>", "=", "=<", "=>")
 
 
@@ -323,98 +322,68 @@ def test_of(column: tuple[str, str], value: Any) -> CellTest:
     return CellTest(column, known, null=len(known) < len(several))
 
 
-# --- in a statement ---------------------------------------------------------------------------------------------------
+def nullable(dtype: np.dtype[Any]) -> Any:
+    """The dtype that holds the same values beside missing ones: ``Int64`` for int64, ``boolean`` for bool, ….
 
+    Other dtypes are returned unchanged.
 
-def can_be_said(test: CellTest, kind: Kind) -> bool:
-    """Whether SQL can express the test for a column of this kind."""
-    if not test.values:
-        return True
-    if not kind or len(test.values) > MOST_VALUES:
-        return False
-    if test.is_plain:
-        numeric = kind in ("integer", "real") or (kind == "boolean" and test.bound is None)
-        if not (numeric or kind == "text") or not all(isinstance(value, str) != numeric for value in test.values):
-            return False
-        if test.bound is not None:
-            return kind == "text" or all(abs(value) < EXACT for value in test.values)
-    if test.bound is not None and kind in ("real32", "boolean"):
-        return False
-    return all(map(_can_be_written, cells_of(test, kind)))
-
-
-def _can_be_written(cell: Any) -> bool:
-    if isinstance(cell, str):
-        return "\x00" not in cell and "\ufffd" not in cell and not any("\ud800" <= sign <= "\udfff" for sign in cell)
-    if isinstance(cell, int):
-        return -_BEYOND <= cell < _BEYOND
-    if isinstance(cell, pd.Timestamp):
-        return not cell.nanosecond
-    return math.isfinite(cell) if isinstance(cell, float | Decimal) else True
-
-
-def said(column: exp.Expr, test: CellTest, kind: Kind, values: dict[str, Any] | None, missing: exp.Expr) -> exp.Expr:
-    """The test of a column in a statement.
-
-    Args:
-        column: as it is compared.
-        test: one that SQL can express.
-        kind: of the column.
-        values: collects the values of the statement's placeholders; None to write them into the statement.
-        missing: the condition that the cell is empty.
+    >>> print(nullable(np.dtype("uint8")), nullable(np.dtype("bool")), nullable(np.dtype("float32")))
+    UInt8 boolean float32
     """
-    from sqlglot import exp
-
-    known = [_written(cell, kind, values) for cell in cells_of(test, kind)]
-    if test.bound is not None:
-        compared = within(column, test.bound, known)
-        return exp.and_(compared, missing.not_()) if kind in ("real", "decimal") else compared
-    return one_of(column, known, missing if test.null else None)
+    if dtype.kind == "b":
+        return pd.BooleanDtype()
+    if dtype.kind not in "iu":
+        return dtype
+    return pd.api.types.pandas_dtype(dtype.name.replace("uint", "UInt").replace("int", "Int"))
 
 
-def within(column: exp.Expr, bound: Bound, ends: list[exp.Expr]) -> exp.Expr:
-    """Whether a cell is within a bound."""
-    from sqlglot import exp
+def typed_series(values: Sequence[Any]) -> pd.Series:
+    """Cells of a database as a column whose dtype loses nothing.
 
-    if bound == "between":
-        return exp.Between(this=column, low=ends[0], high=ends[1])
-    compared: exp.Expr = getattr(exp, _BOUNDS[bound])(this=column, expression=ends[0])
-    return compared
-
-
-def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:
-    """Whether a cell is one of some values, or empty where that is allowed."""
-    from sqlglot import exp
-
-    parts: list[exp.Expr] = [] if missing is None else [missing]
-    if len(known) == 1:
-        parts.append(column.eq(known[0]))
-    elif known:
-        parts.append(exp.In(this=column, expressions=known))
-    return exp.or_(*parts) if parts else exp.false()
+    Integers are ``int64``, or ``Int64`` beside nulls. Floats are ``float64``, with integers among them where float64
+    can hold those exactly. Text has pandas' own text dtype. Columns of bytes, of mixed types and of nulls only are
+    ``object``.
+    """
+    types = set(map(type, values)) - {type(None)}
+    if types == {int}:
+        return pd.Series(values, dtype="Int64" if None in values else "int64")
+    if types in ({float}, {int, float}) and all(abs(v) <= EXACT for v in values if type(v) is int):
+        return pd.Series(values, dtype="float64")
+    return pd.Series(values) if types == {str} else pd.Series(values, dtype=object)
 
 
-def _written(cell: Any, kind: Kind, values: dict[str, Any] | None) -> exp.Expr:
-    from sqlglot import exp
-
-    if values is not None and isinstance(cell, bool | int | float | str):
-        name = f"v{len(values)}"
-        values[name] = cell
-        return exp.Placeholder(this=name)
-    return literal(cell)
+def typed_frame(cells: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> pd.DataFrame:
+    """Rows of a database as a frame of such columns."""
+    values = zip(*cells, strict=True) if cells else ((),) * len(columns)
+    data = {name: typed_series(column) for name, column in zip(columns, values, strict=True)}
+    return pd.DataFrame(data, index=pd.RangeIndex(len(cells)))
 
 
-def literal(value: Any) -> exp.Expr:
-    """A value in SQL."""
-    from sqlglot import exp
+def plain_dtype(column: pd.Series) -> pd.Series:
+    """A column in the dtype that users expect, if that can hold its values; else in the nullable dtype of reading."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.StringDtype):
+        return pd.Series([None if cell is pd.NA else cell for cell in column], index=column.index, dtype=_TEXT)
+    if pd.api.types.is_float_dtype(dtype):
+        return column.astype("float64")
+    if column.isna().all():
+        return pd.Series([None] * len(column), index=column.index, dtype=object)
+    is_plain = isinstance(dtype, np.dtype) or not hasattr(dtype, "numpy_dtype")
+    return column if is_plain or column.isna().any() else column.astype(dtype.numpy_dtype)
 
-    if isinstance(value, Decimal):
-        return exp.Literal.number(f"{value:f}")
-    if isinstance(value, uuid.UUID):
-        return exp.Literal.string(str(value))
-    if isinstance(value, dt.datetime):
-        kind = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
-        return exp.cast(exp.Literal.string(value.isoformat(" ")), kind)
-    if isinstance(value, dt.date):
-        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
-    return exp.convert(value)
+
+def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same for all columns; their names become texts."""
+    return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
+
+
+def from_arrow(table: Any) -> pd.DataFrame:
+    """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    for field, position in zip(table.schema, range(frame.shape[1]), strict=True):
+        if pa.types.is_integer(field.type) and frame.iloc[:, position].dtype == object:
+            width = pd.UInt64Dtype() if pa.types.is_unsigned_integer(field.type) else pd.Int64Dtype()
+            frame[field.name] = frame.iloc[:, position].astype(width)
+    return frame

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import pandas as pd
 
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
+_PADDED = re.compile("[+-]?0[0-9]")
 _CELL = re.compile(
     r"(?P<open>\()?\s*(?P<sign>[+\-\u2212])?\s*(?P<before>[^\W\d_]{3}\b|[^\w\s.,'()+-])?\s*(?P<sign2>[+\-\u2212])?"
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
@@ -85,17 +86,11 @@ class NumberFormat:
         return ", ".join(filter(None, parts)) or "parentheses or spaces"
 
 
-@dataclass(frozen=True)
-class DateFormat:
-    """How the dates of a column are written: which of day and month comes first where the year is last."""
-
-    order: Order
-
-    def dates(self, cells: pd.Series) -> pd.Series:
-        """The cells of text as moments; a blank one is null."""
-        known = {text: _moment(text, self.order) for text in cells.dropna().unique()}
-        found = [known.get(text) if isinstance(text, str) else None for text in cells]
-        return pd.Series(pd.to_datetime(pd.Series(found, index=cells.index, dtype="datetime64[us]")), name=cells.name)
+def dates(cells: pd.Series, order: Order) -> pd.Series:
+    """Cells of text as moments; a blank one is null."""
+    known = {text: _moment(text, order) for text in cells.dropna().unique()}
+    found = [known.get(text) if isinstance(text, str) else None for text in cells]
+    return pd.Series(found, index=cells.index, dtype="datetime64[us]", name=cells.name)
 
 
 @dataclass(frozen=True)
@@ -104,37 +99,41 @@ class Formats:
 
     Attributes:
         numbers: of columns that are read as numbers, though pandas would read text or other numbers.
-        dates: of columns that are read as dates.
+        dates: of columns that are read as dates: what comes first where the year is last.
         mixed: columns whose cells are all numbers, in several formats or in one with two meanings; they stay text. With
             the reason.
         unfit: columns of numbers that do not have the format that the user gave; they are read as they are.
         thousands: columns of numbers whose points may be between thousands, as the file has decimal commas elsewhere.
         orders: what comes first in columns of dates with the year last that stay text; None if cells disagree.
         not_dates: columns that the user named as dates and that have other cells, with one of these cells.
+        padded: columns of which a number is written with zeros before it; they stay text, as the zeros would be lost.
     """
 
     numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
-    dates: Mapping[str, DateFormat] = field(default_factory=dict)
+    dates: Mapping[str, Order] = field(default_factory=dict)
     mixed: Mapping[str, str] = field(default_factory=dict)
     unfit: tuple[str, ...] = ()
     thousands: tuple[str, ...] = ()
     orders: Mapping[str, Order | None] = field(default_factory=dict)
     not_dates: tuple[str, ...] = ()
+    padded: tuple[str, ...] = ()
 
     @property
     def as_text(self) -> set[str]:
         """The columns that are read as text first."""
-        return {*self.numbers, *self.dates}
+        return {*self.numbers, *self.dates, *self.padded}
 
-    def typed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame, in which these columns are text, with them as numbers and dates."""
+    def typed(self, frame: pd.DataFrame, as_text: Collection[str] = ()) -> pd.DataFrame:
+        """The frame, in which these columns are text, with them as numbers and dates, unless they stay text."""
         typed: dict[str, pd.Series] = {}
         for name, cells in frame.items():
             called = str(name)
+            if called in as_text:
+                continue
             if called in self.numbers:
                 typed[called] = self.numbers[called].numbers(cells)
             elif called in self.dates:
-                typed[called] = self.dates[called].dates(cells)
+                typed[called] = dates(cells, self.dates[called])
         return frame.assign(**typed) if typed else frame
 
 
@@ -146,6 +145,7 @@ class Column:
         self.formats = list(_FORMATS)
         self.is_number = True
         self.plain = True
+        self.padded = False
         self.units: set[str] = set()
         self.groups: set[int] = set()
         self.fractions: set[tuple[str, str]] = set()
@@ -179,6 +179,7 @@ class Column:
     def _see_number(self, text: str) -> None:
         is_plain = _PLAIN.fullmatch(text) is not None
         self.plain &= is_plain
+        self.padded |= is_plain and _PADDED.match(text) is not None
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
             self.units.add("")
             self.groups.add(0)
@@ -275,10 +276,6 @@ class Column:
         # In groups of one length they may be decimals, too, and are told apart by other columns.
         return self.groups == {1} and thousands in ".,"
 
-    def date_order(self) -> Order | None:
-        """What comes first in the dates of the column; None if that is not clear."""
-        return next(iter(self.orders)) if len(self.orders) == 1 else None
-
 
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
@@ -374,17 +371,18 @@ def formats_of(columns: Mapping[str, Column], told: Mapping[str, Any]) -> Format
     unfit = tuple(name for name in points if given is not None and given[0] != ".")
     between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
     dates, orders, wrong = _dates(columns, told)
-    return Formats(numbers, dates, mixed, unfit, between, orders, wrong)
+    padded = tuple(name for name, column in columns.items() if column.padded)
+    return Formats(numbers, dates, mixed, unfit, between, orders, wrong, padded)
 
 
 def _dates(
     columns: Mapping[str, Column], told: Mapping[str, Any]
-) -> tuple[dict[str, DateFormat], dict[str, Order | None], tuple[str, ...]]:
+) -> tuple[dict[str, Order], dict[str, Order | None], tuple[str, ...]]:
     """The columns that are read as dates, the orders of the others with dates, and the named ones that have none."""
     named = told.get("parse_dates")
     listed = set(map(str, named)) if isinstance(named, list | tuple) else set()
     is_told = bool(named) or "dayfirst" in told
-    dates: dict[str, DateFormat] = {}
+    dates: dict[str, Order] = {}
     orders: dict[str, Order | None] = {}
     wrong = []
     for name, column in columns.items():
@@ -393,15 +391,15 @@ def _dates(
             if name in listed and column.seen:
                 wrong.append(name)
             continue
-        order = column.date_order()
+        order = next(iter(column.orders)) if len(column.orders) == 1 else None
         is_asked = is_told and (not listed or name in listed)
         if is_asked and "dayfirst" in told:
             wanted: Order = "day first" if told["dayfirst"] else "month first"
             if wanted in column.orders:
-                dates[name] = DateFormat(wanted)
+                dates[name] = wanted
                 continue
         elif is_asked and column.orders:
-            dates[name] = DateFormat(order or "month first")
+            dates[name] = order or "month first"
             if order is None and column.year_last:
                 orders[name] = "month first"
             continue

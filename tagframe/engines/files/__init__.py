@@ -1,0 +1,1 @@
+"""Files of tables, and within which limits they are read."""
