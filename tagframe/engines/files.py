@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tagframe.engines import file_limits as limits
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.file_limits import DAMAGED, blocks, ending_of, file_stamp, is_packed, opened, stem_of
+from tagframe.engines.header import LOOKED_AT, are_names, say_titles, title_rows, title_text
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.engines.workbooks import workbook_rows
 from tagframe.errors import (
@@ -127,8 +129,10 @@ class CSVEngine(FileEngine):
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
         with csv_errors(self.path):
-            header = pd.read_csv(self.path, nrows=0, **self._options(dates=False))
-        return [TableShape(stem_of(self.path), tuple(map(str, header.columns)), ("",) * header.shape[1])]
+            options = self._options(dates=False)
+            header = pd.read_csv(self.path, nrows=0, **options)
+        names = tuple(map(str, header.columns))
+        return [TableShape(stem_of(self.path), names, ("",) * len(names), comment=self._title(options))]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
@@ -217,6 +221,15 @@ class CSVEngine(FileEngine):
             return told
         patterns = sorted(told, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
         return dict(next((told[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
+
+    def _title(self, options: dict[str, Any]) -> str:
+        """What stands above the names of the columns."""
+        rows = options.get("skiprows", 0)
+        if not isinstance(rows, int) or not rows:
+            return ""
+        with opened(self.path) as raw:
+            head = raw.read(_SNIFFED_BYTES).decode(options["encoding"], "replace")
+        return title_text(_first_rows(head, options["sep"])[:rows])
 
     def _check_width(self, options: dict[str, Any]) -> None:
         """Refuse a file whose first row, or second one, has too many columns, before pandas makes them."""
@@ -320,10 +333,13 @@ class CSVEngine(FileEngine):
             )
 
     def _say_header(self) -> None:
-        """Say that the first row probably does not name the columns: it has a title, and names are further below."""
+        """Say which row names the columns, if it is not the first, or if most columns have no name."""
         names = self.shapes()[0].columns
         unnamed = sum(name.startswith("Unnamed: ") for name in names)
-        if unnamed and unnamed >= len(names) / 2:
+        lines = 0 if "skiprows" in self._told else self._options(dates=False).get("skiprows", 0)
+        if lines:
+            say_titles(self.path, lines, f"csv={{{self.path.name!r}: {{'skiprows': 0}}}} reads all as rows")
+        elif unnamed and unnamed >= len(names) / 2:
             warn(
                 f"{self.path}: the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in "
                 f"a row below, csv={{{self.path.name!r}: {{'skiprows': 2}}}} leaves out two rows before it",
@@ -435,7 +451,9 @@ def csv_options(path: Path, encoding: str | None = None, delimiter: str | None =
     text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
     delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
-    return {"sep": delimiter, "encoding": encoding, "index_col": False}
+    options = {"sep": delimiter, "encoding": encoding, "index_col": False}
+    above = title_rows(_first_rows(text, delimiter))
+    return {**options, "skiprows": above} if above else options
 
 
 @contextmanager
@@ -464,21 +482,44 @@ def sniff_delimiter(text: str) -> str:
     >>> sniff_delimiter("name;price\nbread;1,50\nmilk;0,90\n")
     ';'
     """
-    lines = text.splitlines(keepends=True)
-    whole = lines[:-1] if len(lines) > 1 and not lines[-1].endswith(("\n", "\r")) else lines
-    best, best_score = ",", (0.0, 0)
+    best, best_score = ",", (0.0, False, 0)
     for delimiter in _DELIMITERS:
-        try:
-            rows = csv.reader(whole, delimiter=delimiter)
-            widths = [len(row) for row, _ in zip(rows, range(_SNIFFED_ROWS), strict=False) if row]
-        except csv.Error:
-            continue
+        rows = _first_rows(text, delimiter)
+        above = title_rows(rows)
+        widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
             continue
-        even = Counter(widths)[widths[0]] / len(widths)
-        if (even, widths[0]) > best_score:
-            best, best_score = delimiter, (even, widths[0])
+        score = widths.count(widths[0]) / len(widths), not above, widths[0]
+        if score > best_score:
+            best, best_score = delimiter, score
     return best
+
+
+def is_delimited(path: Path) -> bool:
+    """Whether a text is a table: its rows, three at least, are as long as the first one, which has names."""
+    if not path.is_file():  # a pipe, whose reading might never end
+        return False
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SNIFFED_BYTES)
+    except OSError:
+        return False
+    is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = start.decode("utf-16" if is_wide else "utf-8-sig", "replace")
+    if "\0" in text:
+        return False
+    rows = [row for row in _first_rows(text, sniff_delimiter(text)) if row]
+    return len(rows) > 2 and {*map(len, rows)} == {max(len(rows[0]), 2)} and are_names(rows[0])
+
+
+def _first_rows(text: str, delimiter: str) -> list[list[str]]:
+    """The rows at the start of a text; none if several characters separate cells, or quotes are wrong."""
+    lines = text.splitlines(keepends=True)
+    whole = lines[:-1] if len(lines) > 1 and not lines[-1].endswith(("\n", "\r")) else lines
+    try:
+        return list(islice(csv.reader(whole, delimiter=delimiter), _SNIFFED_ROWS))
+    except (csv.Error, TypeError):
+        return []
 
 
 def _encoding(path: Path, start: bytes) -> str:
@@ -515,9 +556,10 @@ def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
-    """Rows of a sheet as a frame; the first one has the names of its columns."""
+    """Rows of a sheet as a frame; the first one below titles has the names of its columns."""
     from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # what read_excel gives its rows to
 
+    rows = rows[title_rows(rows[:LOOKED_AT]) :]
     if not rows:
         return pd.DataFrame()
     # As objects, so that text in cells stays text: '00501' is no number.
@@ -714,7 +756,8 @@ def from_arrow(table: Any) -> pd.DataFrame:
 class WorkbookEngine(WholeFileEngine):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
-    A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
+    A sheet's first row, or the first one below titles and notes, has the names of its columns. Cells are read as
+    ``python-calamine`` gives them.
     """
 
     path: Path
@@ -723,15 +766,23 @@ class WorkbookEngine(WholeFileEngine):
 
     def shapes(self) -> list[TableShape]:
         """The sheets that have a header."""
-        heads = workbook_rows(self.path)
+        heads, titles = workbook_rows(self.path), dict[str, list[list[Any]]]()
         for name, rows in heads.items():
-            limits.check_names(f"sheet {name!r} of {self.path}", rows[0] if rows else [])
+            titles[name] = rows[: title_rows(rows)]
+            limits.check_names(f"sheet {name!r} of {self.path}", rows[len(titles[name])] if rows else [])
         frames = {name: sheet_frame(rows) for name, rows in heads.items()}
         return [
-            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1])
+            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1], comment=title_text(titles[name]))
             for name, frame in frames.items()
             if frame.shape[1]
         ]
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows in pieces, in dtypes that lose nothing of their meaning."""
+        if above := title_rows(workbook_rows(self.path)[shape.name]):
+            way = "pandas.read_excel reads all as rows"
+            say_titles(f"sheet {shape.name!r} of {self.path}", above, way)
+        return super().chunks(shape)
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""
