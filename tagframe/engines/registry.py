@@ -13,7 +13,7 @@ from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
-from tagframe.engines.files.csv import CSVEngine
+from tagframe.engines.files.csv import CSVEngine, is_delimited
 from tagframe.engines.files.limits import PACKED
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
@@ -40,8 +40,11 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".duckdb", ".ddb"): DuckDBFileEngine,
 }
 
+TEXTS = (".txt", ".tab", ".psv")
+"""Endings of texts that are tables if they are written like one, as those of GTFS are."""
+
 UNREAD: dict[tuple[str, ...], str] = {
-    (".csv.zip", ".tsv.zip", ".json.zip", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
+    (".zip", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
     **{
         suffixes: f"open its rows as a frame, with pandas.{reader}, or write them as Parquet"
         for suffixes, reader in (
@@ -90,6 +93,8 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     engine = next((engine(file) for suffixes, engine in ENGINES.items() if name.endswith(suffixes)), None)
     if engine is None and (way := next((way for suffixes, way in UNREAD.items() if name.endswith(suffixes)), "")):
         return UnreadEngine(file, way)
+    if engine is None and name.endswith(TEXTS) and is_delimited(file):
+        engine = CSVEngine(file)
     return replace(engine, told=csv) if isinstance(engine, CSVEngine) else engine
 
 

@@ -92,7 +92,7 @@ def plan_tables(
         stack_unions: whether tables with the same columns are joined as one table, their stack.
         bridges: ids of tables that may be added if the others do not connect without them.
         doubtful: ids of tables that are probably not needed. The plan starts from none of them, and leaves out those
-            that would only repeat rows of the others, or that nothing connects (:attr:`JoinPlan.left_out`).
+            that would only repeat or lose rows of the others, or that nothing connects (:attr:`JoinPlan.left_out`).
         min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
         roles: which tables are joined once for each of their roles, beside those that ``given`` joins so: "all", those
             of the keys that a function chooses, or None.

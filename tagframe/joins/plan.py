@@ -32,8 +32,8 @@ class JoinPlan(Public):
         ambiguous: the alternatives that are equally likely. The data do not say which is meant: a table has two
             references to another, or there are two ways to it.
         is_anchored: whether the user chose the start table, so that the result has its rows.
-        left_out: ids of tables that are probably not needed, and would only repeat rows of the others, or are not
-            connected with them.
+        left_out: ids of tables that are probably not needed, and would only repeat or lose rows of the others, or are
+            not connected with them.
         unconnected: those of ``left_out`` that no key connects with the others.
     """
 
@@ -67,7 +67,7 @@ class JoinPlan(Public):
 
     def why_left_out(self, table: str) -> str:
         """Why a table of :attr:`left_out` is left out, as the end of a sentence."""
-        reason = "no key connects it" if table in self.unconnected else "it would only repeat rows"
+        reason = "no key connects it" if table in self.unconnected else "it would only repeat or lose rows"
         return f"probably not needed, and {reason}"
 
     @property

@@ -185,7 +185,9 @@ def _others(
 
 
 def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
-    """For each doubtful table that connects no needed ones, by id: whether it repeats rows of the needed ones.
+    """For each doubtful table that connects no needed ones, by id: whether it repeats or loses rows of the needed ones.
+
+    A table that refers to one with more rows loses some of them.
 
     Args:
         plan: over all tables.
@@ -208,7 +210,9 @@ def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
     repeats: dict[str, bool] = {}
     for step in steps:
         if step.table not in inside:
-            repeats[step.table] = step.grows or repeats.get(step.base, False)
+            rows, left = ((plan.by_id[one].rows or 0) for one in (step.table, step.base))
+            loses = step.table == step.key.left_table and rows < left
+            repeats[step.table] = step.grows or loses or repeats.get(step.base, False)
     return {table: found for table, found in repeats.items() if table in doubtful}
 
 
@@ -529,7 +533,8 @@ def plan_joins(
         wanted = _from(start, edges)
         tree, _ = _tree(tables, wanted, order)
         plans.append((*JoinPlan.along([edge.key for edge in tree], sources, order, start), tree, wanted))
-    plans = [entry for entry in plans if entry[1].start not in aside(entry[1], doubtful)]
+    needless = set(chain.from_iterable(aside(plan, doubtful) for _, plan, *_ in plans if plan.start not in doubtful))
+    plans = [entry for entry in plans if entry[1].start not in needless | {*aside(entry[1], doubtful)}]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
     alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
     is_anchored = anchor is not None

@@ -2,9 +2,9 @@
 
 Keys of one type are compared as they are. If the types differ, or text has no partner, the canonical forms of the
 *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies. Text is
-read as a number in three cases only: the other column has numbers, both columns have only digits, or both have only
-decimals and one of them always has the same number of decimal places. So a version "1.10" is not "1.1", an account
-"007" is "0007", and a price "1.50" is "1.5". Nulls never match.
+read as a number in three cases only: the other column has numbers, both columns have only digits (but for words such as
+"N/A"), or both have only decimals and one of them always has the same number of decimal places. So a version "1.10" is
+not "1.1", an account "007" is "0007", and a price "1.50" is "1.5". Nulls never match.
 """
 
 from __future__ import annotations
@@ -228,10 +228,12 @@ def _read_as_text(keys: pd.Index, as_numbers: bool) -> list[str | None]:
 
 
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.0+)?\s*", re.ASCII)
+_MISSING = frozenset(("", "-", "--", "?", "\\n", *"null (null) none na n/a #n/a nan nil missing unknown".split()))
+"""Words that stand for a missing value in columns of text, in lower case."""
 
 
 def _are_digits(texts: pd.Index) -> bool:
-    return all(_WHOLE_NUMBER.fullmatch(text) for text in texts.tolist() if text.strip())
+    return all(_WHOLE_NUMBER.fullmatch(text) for text in texts.tolist() if text.strip().casefold() not in _MISSING)
 
 
 _DECIMAL = re.compile(r"\s*[+-]?\d*\.?(\d*)\s*", re.ASCII)

@@ -331,10 +331,19 @@ class _Scorer:
         return alone
 
 
+_LONG_CODE = 16
+"""Characters of a code that no other code equals by accident."""
+
+
 def _differ_in_case(left: Column, right: Column) -> bool:
-    """Whether the texts of two columns are equal only if letter case is ignored, as far as samples show it."""
+    """Whether the texts of two columns are equal only if letter case is ignored, as far as samples show it.
+
+    Addresses and long codes, such as UUIDs, mean the same in either case.
+    """
     mine, theirs = ({text for text in column.profile.samples if text} for column in (left, right))
     if mine & theirs or not mine or not theirs:
+        return False
+    if all("@" in text or (len(text) >= _LONG_CODE and not text.isalpha()) for text in mine | theirs):
         return False
     if {text.casefold() for text in mine} & {text.casefold() for text in theirs}:
         return True

@@ -115,7 +115,7 @@ def say_left_out(plan: JoinPlan) -> None:
     """Warn of tables that the plan left out."""
     repeating = [table for table in plan.left_out if table not in plan.unconnected]
     for tables, why, way in (
-        (repeating, f"would only repeat rows of {plan.start}", ""),
+        (repeating, f"would only repeat or lose rows of {plan.start}", ""),
         (plan.unconnected, "no key connects {them}", ', with a key in on="a.x = b.y"'),
     ):
         if tables:

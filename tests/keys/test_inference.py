@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -449,3 +450,18 @@ def test_codes_with_letters_among_numbers_refer_to_no_row_numbers():
     assert not [key for key in infer_keys({"offers": offers, "schools": schools}) if "school_number" in key.left]
     numbers = offers.assign(school_number=[number % 60 + 1 for number in range(150)])
     assert [key for key in infer_keys({"offers": numbers, "schools": schools}) if "school_number" in key.left]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_found"),
+    [
+        ([f"{uuid.UUID(int=number * 7919 << 90)}" for number in range(1, 61)], True),
+        ([f"rep{number}@corp.example" for number in range(60)], True),
+        (list("abcdefghijklmnopqrstuvwxy"), False),
+    ],
+)
+def test_only_addresses_and_long_codes_mean_the_same_in_either_case(values, is_found):
+    accounts = pd.DataFrame({"account_key": values, "name": [f"n{n}" for n in range(len(values))]})
+    invoices = pd.DataFrame({"invoice": range(300), "acct": [values[n % len(values)].upper() for n in range(300)]})
+    keys = [str(key) for key in infer_keys({"accounts": accounts, "invoices": invoices})]
+    assert any("acct" in key for key in keys) == is_found

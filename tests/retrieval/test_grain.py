@@ -61,6 +61,18 @@ def test_a_doubtful_table_of_the_same_grain_stays_and_starts_nothing():
     assert (plan.start, plan.left_out) == ("m.album", ("m.track",))
 
 
+def test_a_doubtful_copy_with_fewer_rows_connects_nothing_and_loses_none():
+    orders = pd.DataFrame({"order_no": range(300), "customer_id": [n % 40 for n in range(300)], "sum": range(300)})
+    customers = pd.DataFrame({"customer_id": range(40), "name": [f"n{n}" for n in range(40)]})
+    frames = {"m.orders": orders, "m.orders_bak": orders.head(200), "m.customers": customers}
+    hits = [TableHit(f"m.{name}", chance, (), chance) for name, chance in (("orders", 0.6), ("orders_bak", 0.3))]
+    hits += [TableHit("m.customers", 0.9, (), 0.9)]
+    tables = RetrievedTables("sums of customers", tuple(hits), tf.open_corpus(frames))
+    assert (tables.join_plan.start, tables.join_plan.left_out) == ("m.orders", ("m.orders_bak",))
+    with pytest.warns(TableLeftOutWarning, match="would only repeat or lose rows"):
+        assert len(tables.merge()) == 300
+
+
 @pytest.mark.parametrize("chance", [None, 0.1])
 def test_where_all_are_alike_none_is_left_out(chance: float | None):
     plan = found(album=chance, track=chance, playlist_track=chance).join_plan

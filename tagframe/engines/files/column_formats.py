@@ -155,7 +155,6 @@ class Column:
         self.is_date = True
         self.orders: set[Order] = {"day first", "month first"}
         self.year_last = False
-        self.slashes = False
 
     @property
     def is_open(self) -> bool:
@@ -219,7 +218,6 @@ class Column:
             return
         if found["sign"]:
             self.year_last = True
-            self.slashes |= found["sign"] != "."
             self.orders &= possible
 
     def number_format(self, told: tuple[str, str] | None, file: str = "") -> NumberFormat | str | None:
@@ -403,6 +401,6 @@ def _dates(
             if order is None and column.year_last:
                 orders[name] = "month first"
             continue
-        if column.year_last and (not column.orders or (order is not None and column.slashes) or is_asked):
+        if column.year_last and (not column.orders or order is not None or is_asked):
             orders[name] = order
     return dates, orders, tuple(wrong)

@@ -9,11 +9,11 @@ import fnmatch
 import io
 import re
 import warnings
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_ch
 from tagframe.engines.cells import plain_dtypes
 from tagframe.engines.files import limits
 from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.header import are_names, below_titles, title_rows, title_text
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, is_packed, opened, reading_as, stem_of
 from tagframe.errors import (
     ColumnFormatWarning,
@@ -88,8 +89,10 @@ class CSVEngine(FileEngine):
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
         with csv_errors(self.path):
-            header = pd.read_csv(self.path, nrows=0, **self._options(dates=False))
-        return [TableShape(stem_of(self.path), tuple(map(str, header.columns)), ("",) * header.shape[1])]
+            options = self._options(dates=False)
+            header = pd.read_csv(self.path, nrows=0, **options)
+        names = tuple(map(str, header.columns))
+        return [TableShape(stem_of(self.path), names, ("",) * len(names), comment=self._title(options))]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
@@ -165,6 +168,15 @@ class CSVEngine(FileEngine):
         patterns = sorted(told, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
         return dict(next((told[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
 
+    def _title(self, options: dict[str, Any]) -> str:
+        """What stands above the names of the columns."""
+        rows = options.get("skiprows", 0)
+        if not isinstance(rows, int) or not rows:
+            return ""
+        with opened(self.path) as raw:
+            head = raw.read(_SNIFFED_BYTES).decode(options["encoding"], "replace")
+        return title_text(_first_rows(head, options["sep"])[:rows])
+
     def _check_width(self, options: dict[str, Any]) -> None:
         """Refuse a file whose first row, or second one, has too many columns, before pandas makes them."""
         delimiter = options["sep"]
@@ -220,7 +232,10 @@ class CSVEngine(FileEngine):
 
         names, formats, told = self.shapes()[0].columns, self.formats, self._told
         unnamed = sum(name.startswith("Unnamed: ") for name in names)
-        if unnamed and unnamed >= len(names) / 2:  # the first row is a title, and names are further below
+        titles = 0 if "skiprows" in told else self._options(dates=False).get("skiprows", 0)
+        if titles:
+            say(f"{below_titles(titles)}; {self._option(skiprows=0)} reads all as rows")
+        elif unnamed and unnamed >= len(names) / 2:  # the first row is a title, and names are further below
             say(
                 f"the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in a row below, "
                 f"{self._option(skiprows=2)} leaves out two rows before it"
@@ -362,7 +377,9 @@ def csv_options(path: Path, encoding: str | None = None, delimiter: str | None =
     text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
     delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
-    return {"sep": delimiter, "encoding": encoding, "index_col": False}
+    options = {"sep": delimiter, "encoding": encoding, "index_col": False}
+    above = title_rows(_first_rows(text, delimiter))
+    return {**options, "skiprows": above} if above else options
 
 
 @contextmanager
@@ -386,21 +403,44 @@ def sniff_delimiter(text: str) -> str:
     >>> sniff_delimiter("name;price\nbread;1,50\nmilk;0,90\n")
     ';'
     """
-    lines = text.splitlines(keepends=True)
-    whole = lines[:-1] if len(lines) > 1 and not lines[-1].endswith(("\n", "\r")) else lines
-    best, best_score = ",", (0.0, 0)
+    best, best_score = ",", (0.0, False, 0)
     for delimiter in _DELIMITERS:
-        try:
-            rows = csv.reader(whole, delimiter=delimiter)
-            widths = [len(row) for row, _ in zip(rows, range(_SNIFFED_ROWS), strict=False) if row]
-        except csv.Error:
-            continue
+        rows = _first_rows(text, delimiter)
+        above = title_rows(rows)
+        widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
             continue
-        even = Counter(widths)[widths[0]] / len(widths)
-        if (even, widths[0]) > best_score:
-            best, best_score = delimiter, (even, widths[0])
+        score = widths.count(widths[0]) / len(widths), not above, widths[0]
+        if score > best_score:
+            best, best_score = delimiter, score
     return best
+
+
+def is_delimited(path: Path) -> bool:
+    """Whether a text is a table: its rows, three at least, are as long as the first one, which has names."""
+    if not path.is_file():  # a pipe, whose reading might never end
+        return False
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SNIFFED_BYTES)
+    except OSError:
+        return False
+    is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = start.decode("utf-16" if is_wide else "utf-8-sig", "replace")
+    if "\0" in text:
+        return False
+    rows = [row for row in _first_rows(text, sniff_delimiter(text)) if row]
+    return len(rows) > 2 and {*map(len, rows)} == {max(len(rows[0]), 2)} and are_names(rows[0])
+
+
+def _first_rows(text: str, delimiter: str) -> list[list[str]]:
+    """The rows at the start of a text; none if several characters separate cells, or quotes are wrong."""
+    lines = text.splitlines(keepends=True)
+    whole = lines[:-1] if len(lines) > 1 and not lines[-1].endswith(("\n", "\r")) else lines
+    try:
+        return list(islice(csv.reader(whole, delimiter=delimiter), _SNIFFED_ROWS))
+    except (csv.Error, TypeError):
+        return []
 
 
 def _encoding(path: Path, start: bytes) -> str:

@@ -8,19 +8,20 @@ from __future__ import annotations
 import codecs
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import Stamp, TableShape
+from tagframe.engines.base import Chunk, Stamp, TableShape
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
+from tagframe.engines.files.header import LOOKED_AT, below_titles, title_rows, title_text
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
-from tagframe.errors import UnreadableTable
+from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
 
 
 class WholeFileEngine(FileEngine):
@@ -139,9 +140,10 @@ def _column(cells: list[Any]) -> pd.Series:
 
 
 def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
-    """Rows of a sheet as a frame; the first one has the names of its columns."""
+    """Rows of a sheet as a frame; the first one below titles has the names of its columns."""
     from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # what read_excel gives its rows to
 
+    rows = rows[title_rows(rows[:LOOKED_AT]) :]
     if not rows:
         return pd.DataFrame()
     # As objects, so that text in cells stays text: '00501' is no number.
@@ -153,7 +155,8 @@ def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
 class WorkbookEngine(WholeFileEngine):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
-    A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
+    A sheet's first row, or the first one below titles and notes, has the names of its columns. Cells are read as
+    ``python-calamine`` gives them.
     """
 
     path: Path
@@ -162,15 +165,23 @@ class WorkbookEngine(WholeFileEngine):
 
     def shapes(self) -> list[TableShape]:
         """The sheets that have a header."""
-        heads = workbook_rows(self.path)
+        heads, titles = workbook_rows(self.path), dict[str, list[list[Any]]]()
         for name, rows in heads.items():
-            limits.check_names(f"sheet {name!r} of {self.path}", rows[0] if rows else [])
+            titles[name] = rows[: title_rows(rows)]
+            limits.check_names(f"sheet {name!r} of {self.path}", rows[len(titles[name])] if rows else [])
         frames = {name: sheet_frame(rows) for name, rows in heads.items()}
         return [
-            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1])
+            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1], comment=title_text(titles[name]))
             for name, frame in frames.items()
             if frame.shape[1]
         ]
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows in pieces, in dtypes that lose nothing of their meaning."""
+        if above := title_rows(workbook_rows(self.path)[shape.name]):
+            said = f"{below_titles(above)}; pandas.read_excel reads all as rows"
+            warn(f"sheet {shape.name!r} of {self.path}: {said}", ColumnFormatWarning)
+        return super().chunks(shape)
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""

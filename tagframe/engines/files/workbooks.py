@@ -40,7 +40,7 @@ _ROWS_AT_ONCE = 1_000
 
 
 def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[Any]]]:
-    """The rows of sheets, each from the first row and column on: of all sheets the first row, or of one all rows.
+    """The rows of sheets, each from the first row and column on: of all sheets the first rows, or of one all rows.
 
     Args:
         path: of the workbook.
@@ -50,6 +50,7 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
         UnreadableTable: its reader is not installed, it is damaged or locked, or passes a limit.
     """
     from tagframe.engines.files import limits
+    from tagframe.engines.files.header import LOOKED_AT
     from tagframe.engines.worker_pool import Died, Expired, Kind, plain, pool
     from tagframe.errors import SQLFailed, UnreadableTable
 
@@ -67,6 +68,7 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
         "path": str(path.absolute()),
         "key": key,
         "sheet": sheet,
+        "rows": LOOKED_AT,
         "memory": memory,
         "seconds": seconds,
         "sheets": limits.WORKBOOK_SHEETS,
@@ -170,7 +172,7 @@ class Worker:
                     f"size have {request['cells']:,} cells at most"
                 )
             parts = 0
-            for block in _blocks(sheet, 1 if request["sheet"] is None else height):
+            for block in _blocks(sheet, request["rows"] if request["sheet"] is None else height):
                 size += len(block)
                 if size > request["bytes"]:
                     raise _TooLarge(f"its cells are more than {request['bytes'] / 2**20:,.0f} MB of text")
