@@ -23,7 +23,7 @@ from tagframe.errors import (
     ServerFailed,
 )
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.pacing import OwnTime, Rates, ServerState
+from tagframe.lm.pacing import Rates, ServerState, own_time
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
 from tagframe.lm.store import ResponseStore
@@ -349,7 +349,7 @@ class Attempts:
                 is_sent = True
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 try:
-                    async with OwnTime(route.lm.timeout, route.state.answers, sending):
+                    async with own_time(route.lm.timeout, route.state.answers, sending):
                         reply = await route.transport.send(prompt, parameters, sending.begins)
                 except LMRequestFailed:
                     raise
