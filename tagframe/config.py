@@ -352,9 +352,7 @@ def current(**overrides: Any) -> Settings:
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in force, overridden by these."""
-    values: dict[str, Any] = {}
-    for _, layer in (*_outside(), ("", _process), ("", _scope.get({})), ("", given)):
-        values = _above(values, layer)
+    values = functools.reduce(_above, [layer for _, layer in _layers()] + [given], dict[str, Any]())
     _refuse_connection(given, values.get("lm"))
     return values
 
@@ -366,13 +364,13 @@ def origins() -> dict[str, str]:
         InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
     """
     found = dict.fromkeys(NAMES, "default")
-    for place, layer in (*_outside(), ("configure", _process), ("context", _scope.get({}))):
+    for place, layer in _layers():
         found |= dict.fromkeys(_above({}, layer), place)
     return found
 
 
-def _outside() -> list[tuple[str, Mapping[str, Any]]]:
-    """The settings that are not made in the program, with their places."""
+def _layers() -> list[tuple[str, Mapping[str, Any]]]:
+    """The settings of each place, the nearest last."""
     try:
         found = [_from_file(os.getcwd())]
     except FileNotFoundError:  # the working folder was removed
@@ -381,7 +379,7 @@ def _outside() -> list[tuple[str, Mapping[str, Any]]]:
         variable = f"TAGFRAME_{name.upper()}"
         if text := os.environ.get(variable):
             found.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
-    return found
+    return [*found, ("configure", _process), ("context", _scope.get({}))]
 
 
 _OF_TEXT = tuple(name for name in NAMES if name != "corpus")

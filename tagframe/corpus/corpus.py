@@ -17,12 +17,11 @@ from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import FactStore, Origin, save
-from tagframe.corpus.changes import changes
 from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.refreshing import Refreshing
+from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
@@ -477,13 +476,11 @@ class Corpus(Shown):
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
         frame = self._scan(profile, columns, limit)
-        results.remember(frame, table=profile.id)
         unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
-        if unprompted:
-            results.remember(frame, unprompted=unprompted & {*frame.columns})
         described = {column.name: column.description for column in profile.columns if column.description}
-        if described:
-            results.remember(frame, descriptions=described)
+        results.remember(
+            frame, table=profile.id, unprompted=unprompted & {*frame.columns} or None, descriptions=described or None
+        )
         return frame
 
     def _scan(self, profile: TableProfile, columns: Sequence[str] | None, limit: int | None = None) -> pd.DataFrame:
@@ -701,17 +698,12 @@ def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
     return corpus
 
 
-def are_alike(one: Corpus, other: Corpus) -> bool:
-    """Whether both have the same tables, of the same state of their files."""
-    return one._by_id == other._by_id and one._origins == other._origins
-
-
 def following(corpus: Corpus, seconds: float) -> Corpus:
     """The given corpus, whose :meth:`Corpus.current` is opened again if it is older than this."""
     assert corpus._again is not None
     first = opened_by(corpus.subset(corpus.ids), corpus._again)
     first._whole = corpus._whole
-    corpus._followed = Refreshing(first, seconds, are_alike)
+    corpus._followed = Refreshing(first, seconds)
     return corpus
 
 
