@@ -64,11 +64,8 @@ def lm(
 @cache
 def _adapter() -> Any:
     """The subclass; it is made at first use, since importing LOTUS takes seconds and changes warnings and logging."""
-    try:
-        import lotus.models
-        from lotus.types import LMOutput
-    except ImportError as error:
-        raise MissingExtra("LOTUS is not installed: pip install 'tagframe[lotus]'") from error
+    lotus = _lotus()
+    from lotus.types import LMOutput
 
     class TagframeLM(lotus.models.LM):  # type: ignore[misc]
         """A LOTUS LM that sends nothing itself."""
