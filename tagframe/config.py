@@ -20,7 +20,7 @@ import functools
 import math
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -252,16 +252,21 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
+def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: str = "setting") -> dict[str, Any]:
     """The settings, checked; a number as budget becomes an account.
+
+    Args:
+        changes: by name.
+        known: those that may be given.
+        kind: what these are called.
 
     Raises:
         InvalidArgument: for an unknown setting, or a wrong value.
     """
     given = dict(changes)
     for name, value in given.items():
-        if name not in NAMES:
-            raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
+        if name not in known:
+            raise InvalidArgument(f"no {kind} {name!r} in {did_you_mean(name, known)}")
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
             raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, says = _VALUES[name]

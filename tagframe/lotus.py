@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.config import CallSettings, SearchSettings
-from tagframe.errors import InvalidArgument, LMError, MissingExtra
+from tagframe.errors import InvalidArgument, LMError, needing
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
 from tagframe.lm.pricing import estimate_tokens
 
@@ -193,12 +193,10 @@ def sem_partition_by(
 
 
 def _lotus() -> Any:
-    try:
+    with needing("this operator needs LOTUS: pip install 'tagframe[lotus]'"):
         import lotus
         import lotus.models
         import lotus.vector_store
-    except ImportError as error:
-        raise MissingExtra("this operator needs LOTUS: pip install 'tagframe[lotus]'") from error
     return lotus
 
 
