@@ -67,7 +67,7 @@ def _adapter() -> Any:
     lotus = _lotus()
     from lotus.types import LMOutput
 
-    class TagframeLM(lotus.models.LM):  # type: ignore[misc]
+    class TagframeLM(lotus.models.LM):  # type: ignore[misc, name-defined]
         """A LOTUS LM that sends nothing itself."""
 
         def __init__(self, inner: LM, temperature: float, max_tokens: int | None, context: int, tokenizer: Any) -> None:

@@ -698,12 +698,17 @@ def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
     return corpus
 
 
+def are_alike(one: Corpus, other: Corpus) -> bool:
+    """Whether both have the same tables, of the same state of their files."""
+    return one._by_id == other._by_id and one._origins == other._origins
+
+
 def following(corpus: Corpus, seconds: float) -> Corpus:
     """The given corpus, whose :meth:`Corpus.current` is opened again if it is older than this."""
     assert corpus._again is not None
     first = opened_by(corpus.subset(corpus.ids), corpus._again)
     first._whole = corpus._whole
-    corpus._followed = Refreshing(first, seconds)
+    corpus._followed = Refreshing(first, seconds, are_alike)
     return corpus
 
 

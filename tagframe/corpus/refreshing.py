@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,11 @@ class Refreshing:
     Args:
         corpus: the first one.
         seconds: how old it may become.
+        are_alike: whether two corpora have the same tables, of the same state.
     """
 
-    def __init__(self, corpus: Corpus, seconds: float) -> None:
-        self._corpus, self._seconds = corpus, seconds
+    def __init__(self, corpus: Corpus, seconds: float, are_alike: Callable[[Corpus, Corpus], bool]) -> None:
+        self._corpus, self._seconds, self._are_alike = corpus, seconds, are_alike
         self._due = time.monotonic() + seconds
         self._opening = threading.Lock()
 
@@ -51,7 +52,7 @@ class Refreshing:
         except Exception as error:  # whatever it is, the tables that are known still serve
             warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
             return corpus
-        if (now._by_id, now._origins) == (corpus._by_id, corpus._origins):
+        if self._are_alike(now, corpus):
             return corpus  # with the indexes made of it
         note("corpus", logging.INFO, f"the source has changed: {'; '.join(now.changes) or 'its files'}")
         return now

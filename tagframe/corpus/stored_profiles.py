@@ -125,7 +125,7 @@ class StoredColumns:
 
     def hashes(self, position: int) -> Hashes:
         """The hashes of a column's sketch; empty if another process has indexed a newer state of the table."""
-        return HASHES.get(self, self._read, _number).get(position, _NONE)
+        return HASHES.get(self, self._read, lambda held: sum(map(len, held.values())) + 1).get(position, _NONE)
 
     def without(self, columns: Iterable[str]) -> StoredColumns:
         """The same without anything that could reveal the cells of these columns."""
@@ -193,10 +193,6 @@ _FAMILIES = frozenset(get_args(TypeFamily))
 _NONE = np.zeros(0, dtype=np.uint64)
 _COMPLETE, _SAMPLED = 1, 2
 """The kinds of a sketch in the catalogue; 0 for the smallest hashes of all values."""
-
-
-def _number(held: Mapping[int, Hashes]) -> int:
-    return sum(map(len, held.values())) + 1
 
 
 def checked_text(value: Any) -> str:

@@ -134,7 +134,8 @@ class Attempts:
             reply = await self._patiently(prompt, meter, sent)
         except LMRequestFailed as error:
             state, refused = self._route.state, False
-            if meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error):
+            may_be_logprobs = error.status in (400, 403, 422) and "logprob" in str(error).lower()
+            if meter.parameters.logprobs == "optional" and sent.logprobs and may_be_logprobs:
                 state.gives_logprobs = False
             elif way != "off" and _refuses_form(error, known=state.held):
                 way, refused = "off", not state.held
@@ -493,10 +494,6 @@ def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
     if error.status not in (400, 415, 422, 500, 501) or isinstance(error, ContextTooLong) or error.stops_run:
         return False
     return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
-
-
-def _refuses_logprobs(error: LMRequestFailed) -> bool:
-    return error.status in (400, 403, 422) and "logprob" in str(error).lower()
 
 
 def _not_sent(cause: LMError) -> LMError:

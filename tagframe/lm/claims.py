@@ -115,7 +115,7 @@ class Claims:
     def _is_gone(self, owner: str, beat: int) -> bool:
         host, _, rest = owner.partition("|")
         pid, _, started = rest.partition("|")
-        if host == _HOST and pid.isdecimal() and not _lives(int(pid), started):
+        if host == _HOST and pid.isdecimal() and _started(int(pid)) != started.partition("|")[0]:
             return True
         now = time.monotonic()
         if self._beats.get(owner, (None, 0.0))[0] != beat:
@@ -150,10 +150,6 @@ def _started(pid: int) -> str | None:
         except OSError:
             return ""
     return ""
-
-
-def _lives(pid: int, started: str) -> bool:
-    return _started(pid) == started.partition("|")[0]
 
 
 _HOST = _host()

@@ -237,6 +237,7 @@ async def own_time(seconds: float, answers: Answers, sent: Sent) -> AsyncIterato
         sent: the request.
     """
     loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
     def look() -> None:
         nonlocal timer
