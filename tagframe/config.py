@@ -20,7 +20,7 @@ import functools
 import math
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -252,16 +252,21 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
+def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: str = "setting") -> dict[str, Any]:
     """The settings, checked; a number as budget becomes an account.
+
+    Args:
+        changes: by name.
+        known: those that may be given.
+        kind: what these are called.
 
     Raises:
         InvalidArgument: for an unknown setting, or a wrong value.
     """
     given = dict(changes)
     for name, value in given.items():
-        if name not in NAMES:
-            raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
+        if name not in known:
+            raise InvalidArgument(f"no {kind} {name!r} in {did_you_mean(name, known)}")
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
             raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, says = _VALUES[name]
@@ -352,9 +357,7 @@ def current(**overrides: Any) -> Settings:
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in force, overridden by these."""
-    values: dict[str, Any] = {}
-    for _, layer in (*_outside(), ("", _process), ("", _scope.get({})), ("", given)):
-        values = _above(values, layer)
+    values = functools.reduce(_above, [layer for _, layer in _layers()] + [given], dict[str, Any]())
     _refuse_connection(given, values.get("lm"))
     return values
 
@@ -366,13 +369,13 @@ def origins() -> dict[str, str]:
         InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
     """
     found = dict.fromkeys(NAMES, "default")
-    for place, layer in (*_outside(), ("configure", _process), ("context", _scope.get({}))):
+    for place, layer in _layers():
         found |= dict.fromkeys(_above({}, layer), place)
     return found
 
 
-def _outside() -> list[tuple[str, Mapping[str, Any]]]:
-    """The settings that are not made in the program, with their places."""
+def _layers() -> list[tuple[str, Mapping[str, Any]]]:
+    """The settings of each place, the nearest last."""
     try:
         found = [_from_file(os.getcwd())]
     except FileNotFoundError:  # the working folder was removed
@@ -381,7 +384,7 @@ def _outside() -> list[tuple[str, Mapping[str, Any]]]:
         variable = f"TAGFRAME_{name.upper()}"
         if text := os.environ.get(variable):
             found.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
-    return found
+    return [*found, ("configure", _process), ("context", _scope.get({}))]
 
 
 _OF_TEXT = tuple(name for name in NAMES if name != "corpus")

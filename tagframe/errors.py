@@ -11,7 +11,8 @@ import inspect
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -570,6 +571,19 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def needing(said: str) -> Iterator[None]:
+    """A block that imports a package of an optional extra.
+
+    Raises:
+        MissingExtra: it is not installed; ``said`` is the message.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(said) from error
 
 
 def spared(what: str, otherwise: T, make: Callable[..., T], *args: Any) -> T:

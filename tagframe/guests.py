@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import pandas as pd
 
-from tagframe.errors import InvalidArgument, MissingExtra, TagframeError
+from tagframe.errors import InvalidArgument, TagframeError, needing
 
 
 class Guest(Protocol):
@@ -81,12 +81,8 @@ def _received(guest: Any) -> tuple[pd.DataFrame, Any]:
 
 
 def _narwhals() -> Any:
-    try:
+    with needing('frames of Polars, Arrow and DuckDB need narwhals: pip install "tagframe[narwhals]"'):
         import narwhals
-    except ImportError as error:
-        raise MissingExtra(
-            'frames of Polars, Arrow and DuckDB need narwhals: pip install "tagframe[narwhals]"'
-        ) from error
     return narwhals
 
 

@@ -57,24 +57,21 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
     told: dict[str, Any] = {}
     began = time.monotonic()
     note(room, logging.INFO, f"{what} started", **fields)
+    how, level, error = "failed", logging.WARNING, None
     try:
         with traces.span(what, told):
             told.update(fields)
             yield told
+        how, level = "ended", logging.WARNING if told.get("failed") else logging.INFO
     except GeneratorExit:  # closed early by its reader
-        note(room, logging.INFO, f"{what} closed", **{**fields, "seconds": time.monotonic() - began, **told})
+        how, level = "closed", logging.INFO
         raise
-    except BaseException as error:
+    except BaseException as raised:
+        error = type(raised).__name__
+        raise
+    finally:
         seconds = time.monotonic() - began
-        note(
-            room,
-            logging.WARNING,
-            f"{what} failed",
-            **{**fields, "error": type(error).__name__, "seconds": seconds, **told},
-        )
-        raise
-    level = logging.WARNING if told.get("failed") else logging.INFO
-    note(room, level, f"{what} ended", **{**fields, "seconds": time.monotonic() - began, **told})
+        note(room, level, f"{what} {how}", **{**fields, "error": error, "seconds": seconds, **told})
 
 
 def runs(

@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.config import CallSettings, SearchSettings
-from tagframe.errors import InvalidArgument, LMError, MissingExtra
+from tagframe.errors import InvalidArgument, LMError, needing
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
 from tagframe.lm.pricing import estimate_tokens
 
@@ -64,13 +64,10 @@ def lm(
 @cache
 def _adapter() -> Any:
     """The subclass; it is made at first use, since importing LOTUS takes seconds and changes warnings and logging."""
-    try:
-        import lotus.models
-        from lotus.types import LMOutput
-    except ImportError as error:
-        raise MissingExtra("LOTUS is not installed: pip install 'tagframe[lotus]'") from error
+    lotus = _lotus()
+    from lotus.types import LMOutput
 
-    class TagframeLM(lotus.models.LM):  # type: ignore[misc]
+    class TagframeLM(lotus.models.LM):  # type: ignore[misc, name-defined]
         """A LOTUS LM that sends nothing itself."""
 
         def __init__(self, inner: LM, temperature: float, max_tokens: int | None, context: int, tokenizer: Any) -> None:
@@ -196,12 +193,10 @@ def sem_partition_by(
 
 
 def _lotus() -> Any:
-    try:
+    with needing("this operator needs LOTUS: pip install 'tagframe[lotus]'"):
         import lotus
         import lotus.models
         import lotus.vector_store
-    except ImportError as error:
-        raise MissingExtra("this operator needs LOTUS: pip install 'tagframe[lotus]'") from error
     return lotus
 
 

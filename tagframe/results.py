@@ -65,16 +65,15 @@ class _Witness:
 
 
 def _positions(rows: int) -> list[int]:
-    return (
-        [int(position) for position in np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round())] if rows else []
-    )
+    found: list[int] = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round()).astype(int).tolist()
+    return found
 
 
 class _Token(str):
     """A unique name, with facts; a text, so that it can be written wherever ``attrs`` are written."""
 
-    facts: Mapping[str, Any]
-    row_facts: Mapping[str, tuple[_Witness, Any]]
+    facts: Mapping[str, tuple[_Witness | None, Any] | _Left]
+    """Each with the rows that it names, if it names any."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Token:
         return self
@@ -83,8 +82,7 @@ class _Token(str):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., _Token], tuple[Any, ...]]:
-        packed = ({name: _packed(fact) for name, fact in facts.items()} for facts in (self.facts, self.row_facts))
-        return _unpacked, (str(self), this.__version__, *packed)
+        return _unpacked, (str(self), this.__version__, {name: _packed(fact) for name, fact in self.facts.items()})
 
 
 _LARGEST = 32 * 1024
@@ -114,30 +112,24 @@ def _packed(fact: Any) -> bytes | _Left:
     return data if len(data) <= _LARGEST else _TOO_LARGE
 
 
-def _unpacked(
-    name: str, version: str, facts: Mapping[str, bytes | _Left], row_facts: Mapping[str, bytes | _Left]
-) -> _Token:
+def _unpacked(name: str, version: str, packed: Mapping[str, bytes | _Left]) -> _Token:
     """A token from its pickle. The frame is read whichever version wrote it; facts of another version are left out."""
     other = _Left(f"were pickled by tagframe {version}, and this is {this.__version__}: make the frame again")
-
-    def fact(packed: bytes | _Left) -> Any:
-        if version != this.__version__:
-            return other
-        return packed if isinstance(packed, _Left) else pickle.loads(packed)
-
-    read = ({name: fact(one) for name, one in packed.items()} for packed in (facts, row_facts))
-    return _token(name, *read)
+    if version != this.__version__:
+        return _token(name, dict.fromkeys(packed, other))
+    return _token(name, {key: one if isinstance(one, _Left) else pickle.loads(one) for key, one in packed.items()})
 
 
-def _token(name: str, facts: Mapping[str, Any], row_facts: Mapping[str, tuple[_Witness, Any]]) -> _Token:
+def _token(name: str, facts: Mapping[str, tuple[_Witness | None, Any] | _Left]) -> _Token:
     token = _Token(name)
-    token.facts, token.row_facts = facts, row_facts
+    token.facts = facts
     return token
 
 
-def _token_of(frame: pd.DataFrame) -> _Token | None:
+def _facts_of(frame: pd.DataFrame) -> Mapping[str, tuple[_Witness | None, Any] | _Left]:
     token = frame.attrs.get(KEY)
-    return token if isinstance(token, _Token) else None  # attrs that were written to a file come back as plain text
+    # Attrs that were written to a file come back as plain text.
+    return token.facts if isinstance(token, _Token) else {}
 
 
 def remember(frame: pd.DataFrame, **facts: Any) -> None:
@@ -145,42 +137,31 @@ def remember(frame: pd.DataFrame, **facts: Any) -> None:
 
     A fact of the same name is replaced. The frame must be one that tagframe made, because its ``attrs`` change.
     """
-    _renew(frame, facts, {})
+    _renew(frame, facts, None)
 
 
 def remember_rows(frame: pd.DataFrame, **facts: Any) -> None:
     """Keep facts that name rows of ``frame`` by position or label; they are given only while it has these rows."""
-    witness = _Witness.of(frame)
-    _renew(frame, {}, {name: (witness, fact) for name, fact in facts.items()})
+    _renew(frame, facts, _Witness.of(frame))
 
 
-def _renew(frame: pd.DataFrame, facts: dict[str, Any], row_facts: dict[str, tuple[_Witness, Any]]) -> None:
-    old = _token_of(frame)
-    known, known_rows = (old.facts, old.row_facts) if old is not None else ({}, {})
+def _renew(frame: pd.DataFrame, facts: Mapping[str, Any], witness: _Witness | None) -> None:
     # A random name: frames of two processes are never taken for parts of one.
-    frame.attrs[KEY] = _token(uuid.uuid4().hex, {**known, **facts}, {**known_rows, **row_facts})
+    known = {**_facts_of(frame), **{name: (witness, fact) for name, fact in facts.items()}}
+    frame.attrs[KEY] = _token(uuid.uuid4().hex, known)
 
 
 def recall(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name of the frame, or of the one that it was taken from; None if there is none."""
-    token = _token_of(frame)
-    fact = None if token is None else token.facts.get(name)
-    return None if isinstance(fact, _Left) else fact
-
-
-def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name that names rows; None if there is none.
+    """The fact of that name of the frame, or of the one that it was taken from; None if there is none.
 
     Raises:
-        RowsChanged: the frame no longer has the rows that the fact names.
+        RowsChanged: the fact names rows that the frame no longer has.
     """
-    token = _token_of(frame)
-    held = None if token is None else token.row_facts.get(name)
+    held = _facts_of(frame).get(name)
     if held is None or isinstance(held, _Left):
         return None
     witness, fact = held
-    objection = witness.objection(frame)
-    if objection:
+    if witness is not None and (objection := witness.objection(frame)):
         raise RowsChanged(
             f"this frame has no {name} of its own: they belong to the rows of the frame that it was taken from, and "
             f"{objection}; read .tag.{name} of that frame"
@@ -189,7 +170,7 @@ def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
 
 
 def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
-    """The fact of that name, of either kind.
+    """The fact of that name.
 
     Args:
         frame: a result.
@@ -198,15 +179,11 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
 
     Raises:
         FactUnknown: neither the frame nor one that it was taken from has it.
-        RowsChanged: as :func:`recall_rows`.
+        RowsChanged: as :func:`recall`.
     """
     fact = recall(frame, name)
-    if fact is None:
-        fact = recall_rows(frame, name)
-    token = _token_of(frame)
-    for held in () if token is None else (token.facts.get(name), token.row_facts.get(name)):
-        if isinstance(held, _Left):
-            raise FactUnknown(f"the {name} of this frame {held.why}")
+    if isinstance(held := _facts_of(frame).get(name), _Left):
+        raise FactUnknown(f"the {name} of this frame {held.why}")
     if fact is None:
         raise FactUnknown(
             f"this frame has no {name}: it does not come from {maker}, or an operation in between dropped its attrs "

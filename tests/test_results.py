@@ -21,7 +21,7 @@ def frame() -> pd.DataFrame:
 def test_facts_add_up_and_are_replaced(frame):
     results.remember(frame, shape="round", color="blue")
     assert [results.recall(frame, name) for name in ("color", "shape", "size")] == ["blue", "round", None]
-    assert results.recall_rows(frame, "sources") == ["row 0", "row 1", "row 2"]
+    assert results.recall(frame, "sources") == ["row 0", "row 1", "row 2"]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_is_taken_from_a_frame_knows_the_facts_of_that_frame(frame, take):
     ],
 )
 def test_facts_that_name_rows_hold_while_the_rows_do(frame, keep):
-    assert results.recall_rows(keep(frame), "sources") == ["row 0", "row 1", "row 2"]
+    assert results.recall(keep(frame), "sources") == ["row 0", "row 1", "row 2"]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_facts_that_name_rows_hold_while_the_rows_do(frame, keep):
 )
 def test_facts_that_name_rows_say_why_they_do_not_hold(frame, change, why):
     with pytest.raises(RowsChanged, match=why):
-        results.recall_rows(change(frame), "sources")
-    assert results.recall_rows(frame, "sources") is not None
+        results.recall(change(frame), "sources")
+    assert results.recall(frame, "sources") is not None
 
 
 def test_a_permutation_of_a_large_frame_is_seen():
@@ -85,7 +85,7 @@ def test_a_permutation_of_a_large_frame_is_seen():
     results.remember_rows(frame, sources=1)
     shuffled = frame.sample(frac=1, random_state=0).reset_index(drop=True)
     with pytest.raises(RowsChanged, match="because it was sorted"):
-        results.recall_rows(shuffled, "sources")
+        results.recall(shuffled, "sources")
 
 
 def test_what_is_remembered_of_a_part_is_not_said_of_the_whole(frame):
@@ -129,7 +129,7 @@ def test_attrs_of_a_result_can_be_written_down(frame, tmp_path):
     frame.to_parquet(tmp_path / "frame.parquet")
     back = pd.read_parquet(tmp_path / "frame.parquet")
     assert results.recall(back, "color") is None
-    assert results.recall_rows(back, "sources") is None
+    assert results.recall(back, "sources") is None
 
 
 def test_odd_frames_have_facts_too():
@@ -141,7 +141,7 @@ def test_odd_frames_have_facts_too():
         pd.DataFrame({"a": [float("nan"), None]}, index=[7, 7]),
     ):
         results.remember_rows(frame, sources=1)
-        assert results.recall_rows(frame.assign(), "sources") == 1
+        assert results.recall(frame.assign(), "sources") == 1
 
 
 def test_a_fact_that_is_required(frame):

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, TagframeError, shown_path
+from tagframe.errors import InvalidArgument, SourceNotFound, TagframeError, needing, shown_path
 
 if TYPE_CHECKING:
     from tagframe.agents.server import ToolsNow
@@ -59,13 +59,10 @@ def serve(
         InvalidArgument: ``ask`` without a budget; ``to`` is not a folder, or is inside a source; a token is missing or
             too short; the address is taken.
     """
-    try:
-        with _importing():
-            import anyio
+    with needing('tagframe mcp needs the MCP SDK: pip install "tagframe[mcp]"'), _importing():
+        import anyio
 
-            from tagframe.agents.server import CorpusServer
-    except ImportError as error:
-        raise MissingExtra('tagframe mcp needs the MCP SDK: pip install "tagframe[mcp]"') from error
+        from tagframe.agents.server import CorpusServer
     paths = [Path(source).expanduser() for source in sources if not _is_url(source)]
     for path in paths:
         if not path.exists() and not any(sign in path.name for sign in "*?["):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tagframe.corpus import Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.told import ToldKey
-from tagframe.errors import InvalidArgument, MissingExtra, TagframeError
+from tagframe.errors import InvalidArgument, TagframeError, needing
 from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
 from tagframe.keys.database_keys import database_keys
@@ -53,10 +53,8 @@ def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda ad
         MissingExtra: the web server is not installed.
         InvalidArgument: the port is in use.
     """
-    try:
+    with needing('the page needs a web server: pip install "tagframe[look]"'):
         import uvicorn
-    except ImportError as error:
-        raise MissingExtra('the page needs a web server: pip install "tagframe[look]"') from error
     token = secrets.token_urlsafe(24)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

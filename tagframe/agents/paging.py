@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from tagframe.answer.schema_text import CHARACTERS_A_TOKEN
+from tagframe.corpus.stored_profiles import AtHand
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import json_cells
 
@@ -24,7 +23,8 @@ _LENGTHS = (1_000, 200, 40, 8)
 """The most characters of a cell; smaller limits are tried if not even one row fits."""
 _EXACT = 2**53
 """Larger integers are given as text, because clients that read JSON numbers as floats would change them."""
-_REMEMBERED = 8
+REMEMBERED = 8
+"""The latest results are kept, so that the next page has the same rows."""
 
 
 def tokens_of(value: Any) -> float:
@@ -86,24 +86,6 @@ def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
     ]
 
 
-class Remembered:
-    """The latest results, so that the next page has the same rows."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: object, start: int, make: Callable[[], T]) -> T:
-        """The stored result of this key, for a page after the first one; else the result of ``make``."""
-        name = json.dumps(key, default=str)
-        with self._lock:
-            if start and name in self._known:
-                self._known.move_to_end(name)
-                known: T = self._known[name]
-                return known
-        made = make()
-        with self._lock:
-            self._known[name] = made
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return made
+def at_hand(held: AtHand, key: object, start: int, make: Callable[[], T]) -> T:
+    """The stored result of this key, for a page after the first one; else the result of ``make``."""
+    return held.get(json.dumps(key, default=str), make, afresh=not start)

@@ -180,7 +180,9 @@ class CorpusServer:
         If the client cancels, the running statement is stopped, and work in Python ends at its next unit.
         """
         self.begin()
-        stopping, doing, reader = Stopping(), [""], _reader_of(ctx)
+        stopping, doing = Stopping(), [""]
+        # Whose token the request has; None over standard input and output.
+        reader = None if ctx.request is None else str(ctx.request.user.access_token.client_id)
         limiter = self._limiters.setdefault(reader, anyio.CapacityLimiter(self._at_once))
 
         def tell(message: str) -> None:
@@ -330,11 +332,6 @@ def _without_surrogates(message: str) -> str:
 def _encodable(text: str) -> str:
     """A text without half characters, which no answer could carry."""
     return _SURROGATES.sub("\ufffd", text)
-
-
-def _reader_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
-    """Whose token the request has; None over standard input and output."""
-    return None if ctx.request is None else str(ctx.request.user.access_token.client_id)
 
 
 def _as_data(given: Any) -> Any:

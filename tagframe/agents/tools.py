@@ -18,7 +18,7 @@ from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
 from tagframe.agents.limits import limited
-from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_of, tokens_of
+from tagframe.agents.paging import REMEMBERED, TOKENS, at_hand, offset_of, page_of, rows_of, tokens_of
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
     account_of,
@@ -46,6 +46,7 @@ from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.answer.step_models import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
+from tagframe.corpus.stored_profiles import AtHand
 from tagframe.embed import get_embedder
 from tagframe.errors import (
     FileNotAllowed,
@@ -147,7 +148,7 @@ class Tools:
     budget: Budget | None = None
     folder: Path | None = None
     limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MOST_ROWS + 1))
-    _remembered: Remembered = field(default_factory=Remembered, repr=False)
+    _remembered: AtHand = field(default_factory=lambda: AtHand(REMEMBERED), repr=False)
 
     def __post_init__(self) -> None:
         if self.may_ask and self.budget is None:
@@ -424,8 +425,8 @@ class Tools:
         at_most = limit if limit is not None or target is not None else ROWS
 
         asked = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
-        frame, account = self._remembered.get(
-            asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
+        frame, account = at_hand(
+            self._remembered, asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
         )
         shown = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
         if target is not None:
@@ -498,8 +499,8 @@ class Tools:
         start = offset_of(cursor)
         if not 1 <= limit <= MOST_ROWS:
             raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
-        frame, behind, said = self._remembered.get(
-            ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
+        frame, behind, said = at_hand(
+            self._remembered, ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
         )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
         shown = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)

@@ -156,19 +156,12 @@ class SourceCatalogue:
         return True
 
 
-def cache_of(path: Path) -> SourceCatalogue:
-    """The catalogue of a source in the user's cache folder."""
-    source = path.resolve()
-    return cache_named(source.stem, os.fsencode(source), FactsFile.of_source(str(source)))
-
-
-def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
-    """The catalogue of a source in the user's cache folder.
+def cached(title: str, source: bytes) -> Catalogue | None:
+    """The catalogue of a source in the user's cache folder; None, with a warning, if there can be none.
 
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
-        facts: the file of facts told about it.
     """
     import platformdirs
 
@@ -178,10 +171,16 @@ def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
-        return SourceCatalogue(None, facts=facts)
+        return None
     # A file for each version, so that two versions of tagframe can run on one machine.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
-    return SourceCatalogue(Catalogue(file), facts=facts)
+    return Catalogue(file)
+
+
+def cache_of(path: Path) -> Catalogue | None:
+    """:func:`cached`, for a file or a folder."""
+    source = path.resolve()
+    return cached(source.stem, os.fsencode(source))
 
 
 class FactStore:

@@ -17,12 +17,11 @@ from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import FactStore, Origin, save
-from tagframe.corpus.changes import changes
 from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.refreshing import Refreshing
+from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
@@ -477,13 +476,11 @@ class Corpus(Shown):
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
         frame = self._scan(profile, columns, limit)
-        results.remember(frame, table=profile.id)
         unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
-        if unprompted:
-            results.remember(frame, unprompted=unprompted & {*frame.columns})
         described = {column.name: column.description for column in profile.columns if column.description}
-        if described:
-            results.remember(frame, descriptions=described)
+        results.remember(
+            frame, table=profile.id, unprompted=unprompted & {*frame.columns} or None, descriptions=described or None
+        )
         return frame
 
     def _scan(self, profile: TableProfile, columns: Sequence[str] | None, limit: int | None = None) -> pd.DataFrame:

@@ -11,9 +11,9 @@ import math
 import mmap
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +84,10 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
             raise DamagedArrays(f"{path} holds no arrays: {error}") from error
         for name, span in spans.items():
             file.seek(len(head) + span.at)
-            if _crc(file, span.size) != span.crc:
+            crc, left = 0, span.size
+            while left and (piece := file.read(min(left, _PIECE))):
+                crc, left = zlib.crc32(piece, crc), left - len(piece)
+            if crc != span.crc:
                 raise DamagedArrays(f"{path} is damaged: {name} has a wrong checksum")
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return {
@@ -101,19 +104,6 @@ class _Span:
 
 def _bytes(array: npt.NDArray[Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
-
-
-def _crc(file: BinaryIO, size: int) -> int:
-    found = 0
-    for piece in _pieces(file, size):
-        found = zlib.crc32(piece, found)
-    return found
-
-
-def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
-    while size and (piece := file.read(min(size, _PIECE))):
-        size -= len(piece)
-        yield piece
 
 
 def text_array(lines: list[str]) -> npt.NDArray[np.uint8]:

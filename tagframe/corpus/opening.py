@@ -15,7 +15,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_named, cache_of
+from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_of, cached
 from tagframe.corpus.corpus import Corpus, following, laid_over, opened_by, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.first_look import first_look_at, in_background
@@ -180,11 +180,9 @@ def open_corpus(
     if is_url(source):
         server = server_of(str(source), schemas, password_from)
         files = [SourceFile(server.kind, "", server)]
-        if catalogue is not None:
-            kept = SourceCatalogue(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_source(server.identity))
-        else:
-            named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}"
-            kept = cache_named(server.kind, named.encode(), FactsFile.of_source(server.identity))
+        named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()
+        held = cached(server.kind, named) if catalogue is None else Catalogue(Path(catalogue))
+        kept = SourceCatalogue(held, catalogue is not None, FactsFile.of_source(server.identity))
         return _open_files(None, files, kept.load(), kept, progress, first_look)
     path = Path(source).expanduser()
     try:
@@ -200,8 +198,8 @@ def open_corpus(
     for pattern in patterns_of(told):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
-    kept = cache_of(path) if catalogue is None else SourceCatalogue(Catalogue(Path(catalogue)), strict=True)
-    kept = replace(kept, facts=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
+    held = cache_of(path) if catalogue is None else Catalogue(Path(catalogue))
+    kept = SourceCatalogue(held, catalogue is not None, FactsFile.of_source(str(path.resolve())), facts_beside(path))
     return _open_files(path, files, kept.load(), kept, progress, first_look, apart)
 
 

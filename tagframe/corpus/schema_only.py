@@ -143,7 +143,7 @@ def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProf
             replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))
             for key in [*_foreign_keys(schema), *added[folded]]
         ]
-        types = {column.name: _type(column) for column in columns}
+        types = {column.name: str(kind.sql()) if (kind := column.args.get("kind")) else "" for column in columns}
         known = [key for key in keys if key.other_columns]
         profile = declared_profile(table.db or database, table.name, types, primary[folded], known)
         told = {column.name: said.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
@@ -155,11 +155,6 @@ def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProf
 def _folded(table: exp.Table, database: str) -> tuple[str, str]:
     """The identity of a table: two databases may have tables with the same name."""
     return (table.db or database).casefold(), table.name.casefold()
-
-
-def _type(column: exp.ColumnDef) -> str:
-    kind = column.args.get("kind")
-    return "" if kind is None else str(kind.sql())
 
 
 def _comment(node: Any) -> str:

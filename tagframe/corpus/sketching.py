@@ -54,7 +54,11 @@ def with_whole_sketches(
 def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[ColumnProfile], bool]) -> TableProfile:
     if not profile.estimated or not profile.rows:
         return profile
-    lacking = [column for column in profile.columns if _is_sampled(column) and wanted(column)]
+    lacking = [
+        column
+        for column in profile.columns
+        if column.nulls != column.rows and (column.sketch is None or column.sketch.sampled) and wanted(column)
+    ]
     lacking = lacking[: MOST_CELLS // profile.rows]
     known = _known.setdefault(corpus, {})
     asked = [column.name for column in lacking if (profile.id, column.name) not in known]
@@ -67,10 +71,6 @@ def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[Colu
         for column in profile.columns
     )
     return replace(profile, columns=columns)
-
-
-def _is_sampled(column: ColumnProfile) -> bool:
-    return column.nulls != column.rows and (column.sketch is None or column.sketch.sampled)
 
 
 def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar, get_args
 
 import numpy as np
@@ -40,9 +41,13 @@ class AtHand:
         self._size = 0
         self._lock = threading.Lock()
 
-    def get(self, owner: object, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The result of ``make`` for the owner; owners are compared by identity, not by equality."""
+    def get(
+        self, owner: object, make: Callable[[], T], size: Callable[[T], int] = lambda made: 1, *, afresh: bool = False
+    ) -> T:
+        """The result of ``make`` for the owner, made again with ``afresh``."""
         with self._lock:
+            if afresh:
+                self._size -= self._held.pop(owner, (None, 0))[1]
             if owner in self._held:
                 self._held.move_to_end(owner)
                 found: T = self._held[owner][0]
@@ -120,7 +125,7 @@ class StoredColumns:
 
     def hashes(self, position: int) -> Hashes:
         """The hashes of a column's sketch; empty if another process has indexed a newer state of the table."""
-        return HASHES.get(self, self._read, _number).get(position, _NONE)
+        return HASHES.get(self, self._read, lambda held: sum(map(len, held.values())) + 1).get(position, _NONE)
 
     def without(self, columns: Iterable[str]) -> StoredColumns:
         """The same without anything that could reveal the cells of these columns."""
@@ -152,27 +157,19 @@ class StoredColumns:
             ) from error
 
     def _column(self, position: int, given: list[Any]) -> ColumnProfile:
-        name, family, declared, rows, nulls, distinct, low, high, samples, description, sketch = given
+        *values, sketch = given
+        told = dict(zip(_KEPT, values, strict=True))
+        family, samples, extremes = told["family"], told["samples"], (told["minimum"], told["maximum"])
         if family not in _FAMILIES or not isinstance(samples, list):
             raise ValueError(f"{family!r:.100} is no family of types, or {samples!r:.100} no samples")
-        for text in (name, declared, description, *(() if low is None or high is None else (low, high)), *samples):
+        texts = (told["name"], told["declared_type"], told["description"], *samples)
+        for text in (*texts, *(() if None in extremes else extremes)):
             checked_text(text)
-        for number in (rows, nulls, distinct):
+        for number in (told["rows"], told["nulls"], told["distinct"]):
             checked_count(number)
-        return ColumnProfile(
-            name,
-            position,
-            family,
-            declared,
-            rows,
-            nulls,
-            distinct,
-            low,
-            high,
-            tuple(samples),
-            None if sketch is None else self._sketch(position, sketch[0], distinct),
-            description,
-        )
+        told["samples"] = tuple(samples)
+        read = None if sketch is None else self._sketch(position, sketch[0], told["distinct"])
+        return ColumnProfile(position=position, sketch=read, **told)
 
     def _sketch(self, position: int, kind: int, distinct: int | None) -> Sketch:
         if distinct == 0:
@@ -189,14 +186,13 @@ class _OfColumn:
         return self.table.hashes(self.position)
 
 
+_KEPT = "name family declared_type rows nulls distinct minimum maximum samples description".split()
+"""What a catalogue has of a column, before the kind and the digest of its sketch."""
+_kept = attrgetter(*_KEPT)
 _FAMILIES = frozenset(get_args(TypeFamily))
 _NONE = np.zeros(0, dtype=np.uint64)
 _COMPLETE, _SAMPLED = 1, 2
 """The kinds of a sketch in the catalogue; 0 for the smallest hashes of all values."""
-
-
-def _number(held: Mapping[int, Hashes]) -> int:
-    return sum(map(len, held.values())) + 1
 
 
 def checked_text(value: Any) -> str:
@@ -265,16 +261,7 @@ def columns_text(profile: TableProfile) -> str:
         return str(profile.stored.text)
     columns = [
         [
-            column.name,
-            column.family,
-            column.declared_type,
-            column.rows,
-            column.nulls,
-            column.distinct,
-            column.minimum,
-            column.maximum,
-            column.samples,
-            column.description,
+            *_kept(column),
             None if column.sketch is None else [_kind(column.sketch), _md5(column.sketch.hashes.tobytes())[:12]],
         ]
         for column in profile.columns

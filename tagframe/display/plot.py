@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
-from tagframe.errors import MissingExtra, NothingToPlot, counted
+from tagframe.errors import NothingToPlot, counted, needing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,10 +25,8 @@ _LONGEST = 40
 
 def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes:
     """The rows drawn by the types of their columns; see :meth:`tagframe.answer.Answer.plot`."""
-    try:
+    with needing('a plot needs matplotlib: pip install "tagframe[plot]"'):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtra('a plot needs matplotlib: pip install "tagframe[plot]"') from error
     names = _names(rows)
     frame = pd.DataFrame({name: _typed(rows.iloc[:, at].reset_index(drop=True)) for at, name in enumerate(names)})
     numbers = [name for name in names if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]

@@ -23,7 +23,7 @@ from tagframe.errors import (
     ServerFailed,
 )
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.pacing import OwnTime, Rates, ServerState
+from tagframe.lm.pacing import Rates, ServerState, own_time
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
 from tagframe.lm.store import ResponseStore
@@ -134,7 +134,8 @@ class Attempts:
             reply = await self._patiently(prompt, meter, sent)
         except LMRequestFailed as error:
             state, refused = self._route.state, False
-            if meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error):
+            may_be_logprobs = error.status in (400, 403, 422) and "logprob" in str(error).lower()
+            if meter.parameters.logprobs == "optional" and sent.logprobs and may_be_logprobs:
                 state.gives_logprobs = False
             elif way != "off" and _refuses_form(error, known=state.held):
                 way, refused = "off", not state.held
@@ -349,7 +350,7 @@ class Attempts:
                 is_sent = True
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 try:
-                    async with OwnTime(route.lm.timeout, route.state.answers, sending):
+                    async with own_time(route.lm.timeout, route.state.answers, sending):
                         reply = await route.transport.send(prompt, parameters, sending.begins)
                 except LMRequestFailed:
                     raise
@@ -493,10 +494,6 @@ def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
     if error.status not in (400, 415, 422, 500, 501) or isinstance(error, ContextTooLong) or error.stops_run:
         return False
     return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
-
-
-def _refuses_logprobs(error: LMRequestFailed) -> bool:
-    return error.status in (400, 403, 422) and "logprob" in str(error).lower()
 
 
 def _not_sent(cause: LMError) -> LMError:

@@ -64,7 +64,7 @@ class Claims:
 
         def work(connection: sqlite3.Connection) -> Taken:
             connection.executemany("DELETE FROM claims WHERE id = ?", [(claim.id,) for claim in ended])
-            others = self._living(connection, source, sweep=True)
+            others = self.held(connection, source, sweep=True)
             chosen: dict[bytes, None] = {}
             elsewhere = []
             for key in keys:
@@ -83,10 +83,6 @@ class Claims:
 
         return self._writer.do_now(work)
 
-    def held(self, connection: sqlite3.Connection, source: int) -> set[bytes]:
-        """The requests that other processes have claimed which live."""
-        return self._living(connection, source, sweep=False)
-
     def shrink(self, claim: Claim) -> None:
         """Say that only what is left of a claim is still claimed: now, or soon."""
         self._writer.write_now_or_soon(
@@ -102,7 +98,8 @@ class Claims:
         """Say that this process lives, soon."""
         self._writer.write([("UPDATE claims SET beat = beat + 1 WHERE owner = ?", (_owner(),))])
 
-    def _living(self, connection: sqlite3.Connection, source: int, sweep: bool) -> set[bytes]:
+    def held(self, connection: sqlite3.Connection, source: int, sweep: bool = False) -> set[bytes]:
+        """The requests that other processes have claimed which live; ``sweep`` drops the claims of others."""
         rows = connection.execute(
             "SELECT id, owner, beat, source, requests FROM claims WHERE owner != ?", (_owner(),)
         ).fetchall()
@@ -118,7 +115,7 @@ class Claims:
     def _is_gone(self, owner: str, beat: int) -> bool:
         host, _, rest = owner.partition("|")
         pid, _, started = rest.partition("|")
-        if host == _HOST and pid.isdecimal() and not _lives(int(pid), started):
+        if host == _HOST and pid.isdecimal() and _started(int(pid)) != started.partition("|")[0]:
             return True
         now = time.monotonic()
         if self._beats.get(owner, (None, 0.0))[0] != beat:
@@ -153,10 +150,6 @@ def _started(pid: int) -> str | None:
         except OSError:
             return ""
     return ""
-
-
-def _lives(pid: int, started: str) -> bool:
-    return _started(pid) == started.partition("|")[0]
 
 
 _HOST = _host()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
-from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
+from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
 from tagframe.lm.attempts import Route
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
@@ -101,7 +101,7 @@ class LM:
         self.hedge_after = hedge_after
         self.price = price
         self.extra_body = dict(extra_body or {})
-        self._settings = _checked(settings)
+        self._settings = checked(settings, _OWN, "model setting")
         self._connection = (api_base, api_key, transport)
         self._transport: Transport | None = None
 
@@ -113,7 +113,7 @@ class LM:
     def using(self, **settings: Unpack[ModelSettings]) -> LM:
         """The same model and connection with other settings: ``store``, ``budget``, ``concurrency``, …"""
         changed = copy.copy(self)
-        changed._settings = self._settings | _checked(settings)
+        changed._settings = self._settings | checked(settings, _OWN, "model setting")
         return changed
 
     def with_body(self, **fields: Any) -> LM:
@@ -287,13 +287,6 @@ class LM:
         )
 
 
-def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    for name in settings:
-        if name not in _OWN:
-            raise InvalidArgument(f"no model setting {name!r} in {did_you_mean(name, _OWN)}")
-    return checked(settings)
-
-
 def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
     """The model of the current settings.
 
@@ -306,10 +299,7 @@ def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
         NotConfigured: no model is set.
         InvalidArgument: a wrong value, or a setting that does not apply to a call of a model.
     """
-    given = checked(overrides)
-    for name in given:
-        if name not in _OF_CALLS:
-            raise InvalidArgument(f"no call setting {name!r} in {did_you_mean(name, _OF_CALLS)}")
+    given = checked(overrides, _OF_CALLS, "call setting")
     settings = current(**given)
     lm = settings.model(step)
     if lm is None:

@@ -7,11 +7,10 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut
@@ -228,7 +227,8 @@ class Sent:
         self.begun = time.monotonic()
 
 
-class OwnTime:
+@asynccontextmanager
+async def own_time(seconds: float, answers: Answers, sent: Sent) -> AsyncIterator[None]:
     """A block that is cancelled, with TimeoutError, when a request has had its own time.
 
     Args:
@@ -236,29 +236,23 @@ class OwnTime:
         answers: of its server.
         sent: the request.
     """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
-    def __init__(self, seconds: float, answers: Answers, sent: Sent) -> None:
-        self._seconds, self._answers, self._sent = seconds, answers, sent
-
-    async def __aenter__(self) -> Self:
-        self._loop = asyncio.get_running_loop()
-        self._timeout = asyncio.timeout(None)
-        self._timer = self._loop.call_later(self._seconds, self._look)
-        await self._timeout.__aenter__()
-        return self
-
-    def _look(self) -> None:
-        left = self._answers.turn_of(self._sent) + self._seconds - time.monotonic()
+    def look() -> None:
+        nonlocal timer
+        left = answers.turn_of(sent) + seconds - time.monotonic()
         if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
+            timer = loop.call_later(left, look)
         else:
-            self._timeout.reschedule(self._loop.time())
+            timeout.reschedule(loop.time())
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        await self._timeout.__aexit__(kind, error, trace)
+    timer = loop.call_later(seconds, look)
+    try:
+        async with asyncio.timeout(None) as timeout:
+            yield
+    finally:
+        timer.cancel()
 
 
 class Rates:

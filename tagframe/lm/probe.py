@@ -16,6 +16,7 @@ from tagframe.lm.model import LM
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.pricing import window_of
 from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.structure import words
 from tagframe.lm.transport import Reply
 
 T = TypeVar("T")
@@ -25,19 +26,7 @@ AT_ONCE = 4
 _SHORT = Parameters(max_tokens=8)
 _WINDOWS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "max_context_length")
 """Where lists of models say the window: llama.cpp, vLLM, LM Studio, OpenRouter."""
-_FORM = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "answer",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
-            "required": ["answer"],
-            "additionalProperties": False,
-        },
-    },
-}
+_FORM = words({"yes": "yes", "no": "no"})
 
 
 @dataclass(frozen=True)
@@ -81,7 +70,7 @@ def probe(lm: LM) -> Probed:
 
 def structured(lm: LM) -> bool:
     """Whether the server holds an answer to a JSON schema where the prompt says nothing of one."""
-    form = Parameters(max_tokens=24, extra=lm.extra_body | {"response_format": _FORM})
+    form = Parameters(max_tokens=24, extra=lm.extra_body | _FORM.fields("json_schema", wraps=True))
     with suppress(LMRequestFailed, ValueError, LookupError, TypeError):
         return json.loads(_wait(lm, _send(lm, "Describe the rain.", form)).text)["answer"] in ("yes", "no")
     return False

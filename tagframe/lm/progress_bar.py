@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tagframe.errors import ReportWarning, warn
@@ -23,42 +24,36 @@ class Bar:
 
     def grow(self, rows: int) -> None:
         """Add to the total number of rows."""
-        self._draw(self._grow, rows)
+        with self._drawing():
+            if self._bar is not None:
+                self._bar.total += rows
+                self._bar.refresh()
+            elif self._wanted:
+                self._bar = new_bar(rows, self._description, "row")
 
     def update(self, done: int, dollars: float | None, elsewhere: int = 0) -> None:
         """Show the number of finished rows, their dollars, and the rows that another process is asking."""
-        self._draw(self._update, done, dollars, elsewhere)
+        with self._drawing():
+            if self._bar is not None and (done, elsewhere) != (self._done, self._elsewhere):
+                cost = "price unknown" if dollars is None else f"${dollars:.4f}"
+                waits = f", {elsewhere} asked by another process" if elsewhere else ""
+                self._bar.set_postfix_str(cost + waits, refresh=done == self._done)
+                self._bar.update(done - self._done)
+                self._done, self._elsewhere = done, elsewhere
 
     def close(self, failed: int = 0) -> None:
         """Stop updating the bar; if prompts failed, it turns red and shows how many."""
-        self._draw(self._close, failed)
+        with self._drawing():
+            if self._bar is not None and failed:
+                self._bar.colour = "red"
+                self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
+            if self._bar is not None:
+                self._bar.close()
 
-    def _draw(self, draw: Callable[..., None], *what: Any) -> None:
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
         try:
-            draw(*what)
+            yield
         except Exception as error:
             self._wanted, self._bar = False, None
             warn(f"the progress bar is not drawn any more: {type(error).__name__}: {error}", ReportWarning)
-
-    def _grow(self, rows: int) -> None:
-        if self._bar is not None:
-            self._bar.total += rows
-            self._bar.refresh()
-        elif self._wanted:
-            self._bar = new_bar(rows, self._description, "row")
-
-    def _update(self, done: int, dollars: float | None, elsewhere: int) -> None:
-        if self._bar is not None and (done, elsewhere) != (self._done, self._elsewhere):
-            cost = "price unknown" if dollars is None else f"${dollars:.4f}"
-            waits = f", {elsewhere} asked by another process" if elsewhere else ""
-            self._bar.set_postfix_str(cost + waits, refresh=done == self._done)
-            self._bar.update(done - self._done)
-            self._done, self._elsewhere = done, elsewhere
-
-    def _close(self, failed: int) -> None:
-        if self._bar is None:
-            return
-        if failed:
-            self._bar.colour = "red"
-            self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
-        self._bar.close()

@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import json
 import os
+import random
 import sqlite3
 import threading
 import time
@@ -24,13 +25,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import tenacity
-
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, counted, warn
 from tagframe.lm.claims import Claims
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import ADDED, APPLICATION_ID, PACKS, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.store_schema import ADDED, APPLICATION_ID, VERSION, checksum, create, mark_of, version_of
 from tagframe.lm.structure import Way
 from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
@@ -104,19 +103,17 @@ class ResponseStore:
             except sqlite3.OperationalError:  # WAL needs a file beside the store, unless nobody can be writing it
                 connection.close()
                 connection = self._connect("mode=ro&immutable=1")
-        # Where several processes make the same store, SQLite does not always wait by itself.
-        patient = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(is_busy),
-            stop=tenacity.stop_after_delay(LOCK_SECONDS),
-            wait=tenacity.wait_random(0.01, 0.05),
-            reraise=True,
-        )
-        try:
-            patient(self._check, connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        until = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                self._check(connection)
+                return connection
+            except BaseException as error:
+                # Where several processes make the same store, SQLite does not always wait by itself.
+                if not is_busy(error) or time.monotonic() > until:
+                    connection.close()
+                    raise
+            time.sleep(random.uniform(0.01, 0.05))
 
     def _connect(self, mode: str = "mode=rw", lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -153,14 +150,14 @@ class ResponseStore:
         connection.execute("PRAGMA secure_delete = ON")
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             if version_of(connection) == (APPLICATION_ID, VERSION):
-                connection.execute(ADDED)
+                for statement in ADDED:
+                    connection.execute(statement)
             return
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         with transaction(connection):  # two processes may make the same store at once
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 create(connection)
-                connection.execute(ADDED)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -244,7 +241,7 @@ class ResponseStore:
 
     def formed(self, rows: Sequence[bytes]) -> dict[bytes, tuple[str, ...]]:
         """The packs that were exported with these rows (keys of the prompts for them alone): the rows of each."""
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):  # of a store that is read-only
             return {}
         newest = {
             row: pack
@@ -264,9 +261,8 @@ class ResponseStore:
     def all_formed(self) -> list[tuple[bytes, list[tuple[str, bytes]]]]:
         """The packs of :meth:`note_formed`, oldest first."""
         packs: dict[bytes, list[tuple[str, bytes]]] = {}
-        if self._rows("SELECT 1 FROM sqlite_master WHERE name = 'packs'"):
-            for pack, row, line in self._rows("SELECT pack, row, line FROM packs ORDER BY id"):
-                packs.setdefault(pack, []).append((line, row))
+        for pack, row, line in self._rows("SELECT pack, row, line FROM packs ORDER BY id"):
+            packs.setdefault(pack, []).append((line, row))
         return list(packs.items())
 
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
@@ -297,13 +293,9 @@ class ResponseStore:
 
     def log(self) -> list[dict[str, Any]]:
         """The rejected answers and failures, oldest first."""
-        with self._lock:
-            cursor = self._connection.execute(
-                "SELECT kind, reason, answer, messages, model, logged_at FROM log JOIN sources ON sources.id = source"
-                " ORDER BY log.id"
-            )
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+        names = ("kind", "reason", "answer", "messages", "model", "logged_at")
+        rows = self._rows(f"SELECT {', '.join(names)} FROM log JOIN sources ON sources.id = source ORDER BY log.id")
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -408,10 +400,7 @@ class ResponseStore:
     def note_formed(self, packs: Iterable[tuple[bytes, Iterable[tuple[str, bytes]]]]) -> None:
         """Note the packs (key, rows as shown with the keys of the prompts for them alone) of missing requests."""
         rows = [(pack, row, line) for pack, lines in packs for line, row in lines]
-        if rows:
-            for statement in PACKS:
-                self._transact(statement, [()])
-            self._transact("INSERT INTO packs (pack, row, line) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+        self._transact("INSERT INTO packs (pack, row, line) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
     def put_imported(self, answers: Iterable[tuple[str, str, bytes, StoredAnswer]]) -> None:
         """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""
@@ -438,10 +427,7 @@ class ResponseStore:
         with self._lock:
             count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
             self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
-            if (
-                before is None
-                and self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'packs'").fetchone()
-            ):
+            if before is None:
                 self._connection.execute("DELETE FROM packs")
             self._connection.execute("DELETE FROM log WHERE logged_at < ?", (when,))
             self._connection.execute("VACUUM")

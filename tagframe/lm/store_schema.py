@@ -35,14 +35,13 @@ CREATE TABLE claims (
 )
 """
 
-PACKS = (
+ADDED = (
+    "CREATE TABLE IF NOT EXISTS structured (source INTEGER PRIMARY KEY REFERENCES sources, way TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY, pack BLOB NOT NULL, row BLOB NOT NULL,"
     " line TEXT NOT NULL, UNIQUE (pack, row))",
     "CREATE INDEX IF NOT EXISTS packs_of_a_row ON packs (row)",
 )
-"""The rows of exported packs; made when the first is noted, since a store without it is of the same version."""
-ADDED = "CREATE TABLE IF NOT EXISTS structured (source INTEGER PRIMARY KEY REFERENCES sources, way TEXT NOT NULL)"
-"""A table that a store of this version may lack: how each source takes the form of answers."""
+"""What a store of this version may lack: how each source takes the form of answers, and the rows of exported packs."""
 
 
 def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
@@ -57,7 +56,7 @@ def checksum(request: bytes, mark: int, text: object, logprobs: object, tokens_i
 
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty file, within the connection's transaction."""
-    for statement in _TABLES.split(";"):
+    for statement in (*_TABLES.split(";"), *ADDED):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")

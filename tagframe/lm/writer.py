@@ -55,32 +55,15 @@ class Writer:
         self._since_upkeep = 0
         self._upkeep_due = False
 
-    def write_now(self, writes: Sequence[Write]) -> bool:
-        """Commit at once; False, with nothing written, if another connection holds the lock."""
-
-        def work(connection: sqlite3.Connection) -> bool:
-            _commit(connection, writes)
-            return True
-
-        return self._now_or_none(work, len(writes)) is not None
-
     def write_now_or_soon(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> bool:
         """Commit at once, or have the thread write; gives whether it is written."""
-        is_written = self.write_now(writes)
+        is_written = self.do_now(lambda connection: _execute(connection, writes), len(writes))
         if not is_written:
             self.write(writes, then)
-        return is_written
+        return bool(is_written)
 
-    def do_now(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    def do_now(self, work: Callable[[sqlite3.Connection], T], writes: int = 1) -> T | None:
         """What ``work`` returns, done at once in a transaction; None if another connection holds the lock."""
-
-        def within(connection: sqlite3.Connection) -> T:
-            with transaction(connection):
-                return work(connection)
-
-        return self._now_or_none(within, 1)
-
-    def _now_or_none(self, work: Callable[[sqlite3.Connection], T], writes: int) -> T | None:
         if self.trouble is not None:
             return None
         with self._lock:
@@ -88,7 +71,8 @@ class Writer:
                 if self._now is None:
                     self._now = self._connect(0.0)
                     self._now.execute("PRAGMA wal_autocheckpoint = 0")  # it would wait for the disk; see _run
-                done = work(self._now)
+                with transaction(self._now):
+                    done = work(self._now)
             except (sqlite3.Error, OSError) as error:
                 if not is_busy(error):
                     self.trouble = error
@@ -138,7 +122,9 @@ class Writer:
             try:
                 if self.trouble is None:
                     connection = connection or self._connect(LOCK_SECONDS)
-                    _commit(connection, writes)
+                    if writes:
+                        with transaction(connection):
+                            _execute(connection, writes)
                     if self._count(len(writes)) or self._upkeep_due:
                         self._upkeep_due = False
                         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # stops nobody from writing
@@ -168,13 +154,10 @@ def is_busy(error: BaseException) -> bool:
     return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _commit(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
-    if len(writes) == 1:
-        connection.execute(*writes[0])
-    elif writes:
-        with transaction(connection):
-            for statement, row in writes:
-                connection.execute(statement, row)
+def _execute(connection: sqlite3.Connection, writes: Sequence[Write]) -> bool:
+    for statement, row in writes:
+        connection.execute(statement, row)
+    return True
 
 
 @contextmanager

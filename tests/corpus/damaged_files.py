@@ -148,7 +148,7 @@ def _opened(source: Path) -> str:
             return f"refused: {type(error).__name__}"
     from tagframe.corpus.catalogue_file import cache_of
 
-    catalogue = cache_of(source).catalogue
+    catalogue = cache_of(source)
     assert catalogue is not None
     assert not any(SECRET in path.read_bytes() for path in catalogue.path.parent.iterdir()), "a cell was kept"
     assert not any("zqs-" in str(one.message) for one in said)
@@ -159,7 +159,7 @@ def files_of(source: Path) -> list[Path]:
     """The catalogue and the files of arrays beside it."""
     from tagframe.corpus.catalogue_file import cache_of
 
-    catalogue = cache_of(source).catalogue
+    catalogue = cache_of(source)
     assert catalogue is not None
     return sorted(path for path in catalogue.path.parent.iterdir() if path.name.startswith(catalogue.path.name))
 

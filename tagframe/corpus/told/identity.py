@@ -92,21 +92,10 @@ class OpenedTable:
     alone: bool = False
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """The facts of another source that are about the same data.
-
-    Attributes:
-        same: of files that were moved here, or that both sources have.
-        copied: hidden columns of files whose copies are here.
-        similar: hidden columns of files whose changed copies are probably here.
-        offered: other facts of these files; they hold here only if the user takes them.
-    """
-
-    same: Told
-    copied: Told
-    similar: Told
-    offered: Told
+Elsewhere = tuple[Told, dict[str, Told], Told]
+"""The facts of another source that are about the same data: those of files that were moved here, or that both sources
+have; the hidden columns of files whose copies are here, by what a table then "is", or only "looks like"; and other
+facts of these files, which hold here only if the user takes them."""
 
 
 def _file_of(place: str, source: str) -> Path | None:
@@ -195,30 +184,23 @@ class Tables:
             there, here: the places of the two sources.
             may_be_ours: whether a file there may be the one that was copied; otherwise those here were.
         """
-        same: dict[str, list[str]] = {}
-        copies: dict[str, list[str]] = {}
-        similar: dict[str, list[str]] = {}
-        known: dict[str, list[str]] = {}
+        found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for id, identity in identities.items():
             theirs, exact = _file_of(there, identity.source), self._copies(identity)
             is_gone = theirs is not None and not os.path.lexists(theirs)
             likely = [] if exact else [o for o in self._called(identity.name) if identity.is_similar(self.identity(o))]
-            for found in [*exact, *likely]:
-                ours = _file_of(here, self._tables[found].source)
+            for own in [*exact, *likely]:
+                ours = _file_of(here, self._tables[own].source)
                 is_one = ours is not None and theirs is not None and ours.resolve() == theirs.resolve()
                 if exact and (is_gone or is_one):
-                    same.setdefault(id, []).append(found)
+                    found["same"][id].append(own)
                 elif is_gone or (may_be_ours and not _is_older(ours, theirs)):
-                    known.setdefault(id, []).append(found)
-                    (copies if exact else similar).setdefault(id, []).append(found)
+                    found["copies"][id].append(own)
+                    found["is" if exact else "looks like"][id].append(own)
         standing = told.standing()
-        offered = standing.translated(known, [kind for kind in KINDS if kind != "hidden"])
-        return Elsewhere(
-            standing.translated(same),
-            standing.translated(copies, ["hidden"]),
-            standing.translated(similar, ["hidden"]),
-            offered,
-        )
+        hidden = {relation: standing.translated(found[relation], ["hidden"]) for relation in ("is", "looks like")}
+        others = [kind for kind in KINDS if kind != "hidden"]
+        return standing.translated(found["same"]), hidden, standing.translated(found["copies"], others)
 
     def _called(self, name: str) -> list[str]:
         return self._by_name.get(name.casefold(), [])

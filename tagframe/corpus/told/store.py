@@ -174,19 +174,19 @@ class KnowledgeStore:
                 self._told = found
                 return
             offered: list[tuple[str, Told]] = []
-            for other, elsewhere in self._elsewhere(here):
+            for other, (same, copied, offers) in self._elsewhere(here):
                 if _server(other.place) == _server(self._file.place) != "":  # another user of the same database
                     here_too = {id: [id] for id in other.told.tables()}
                     found = found.merged(other.told.standing().translated(here_too, ["hidden"]))
-                found = found.merged(elsewhere.same)
-                for hidden, relation in ((elsewhere.copied, "is"), (elsewhere.similar, "looks like")):
+                found = found.merged(same)
+                for relation, hidden in copied.items():
                     for table, column in sorted(hidden.knowledge.withheld - found.knowledge.withheld):
                         if ("hidden", (table, column)) not in found.facts:
                             _say_copied(table, column, other.place, relation)
-                found = found.merged(elsewhere.copied, elsewhere.similar)
-                if elsewhere.offered.facts:
-                    offered.append((other.place, elsewhere.offered))
-                if any(one.facts for one in (elsewhere.copied, elsewhere.similar, elsewhere.offered)):
+                found = found.merged(*copied.values())
+                if offers.facts:
+                    offered.append((other.place, offers))
+                if any(one.facts for one in (*copied.values(), offers)):
                     self._copy_of |= {other.place}
             self._offer(offered, found)
             found = found.merged(self._called_otherwise(found))
@@ -225,7 +225,7 @@ class KnowledgeStore:
             if self._file is None:
                 return 0
             before = self.told
-            several = [one.offered for _, one in self._elsewhere(Tables(self._here, self.known))]
+            several = [offered for _, (_, _, offered) in self._elsewhere(Tables(self._here, self.known))]
             if any(one.facts for one in several):
                 self.tell_facts(lambda told: told.merged(*several))
             return sum(before.facts.get(key) != fact for key, fact in self.told.facts.items())
