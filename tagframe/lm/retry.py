@@ -1,11 +1,13 @@
-"""When a failed request is sent again."""
+"""When a failed request is sent again (with tenacity)."""
 
 from __future__ import annotations
 
-import random
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
+
+import tenacity
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, RateLimited
 
@@ -49,29 +51,59 @@ class RetryPolicy:
                 raise InvalidArgument(f"RetryPolicy.{name} must be 0 or more; got {getattr(self, name)!r}")
 
     async def again(
-        self, first: LMRequestFailed, attempt: Callable[[], Awaitable[T]], sleep: Callable[[float], Awaitable[object]]
+        self,
+        first: LMRequestFailed,
+        attempt: Callable[[], Awaitable[T]],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> T:
         """The result of ``attempt``, retried after a first failure; ``sleep`` waits between attempts.
+
+        (The first attempt is made without tenacity: its 70 µs per call would be a seventh of the cost of a row.)
 
         Raises:
             LMRequestFailed: the last failure, when the policy allows no further attempt.
         """
-        error, attempts, left = first, 0, {"faults": self.faults, "refusals": self.refusals}
-        while error.retryable and (error.retry_after or 0.0) <= self.patience:
+        failures: list[LMRequestFailed] = [first]
+        faults = refusals = 0
+
+        async def attempt_after_first() -> T:
+            if failures:
+                raise failures.pop()
+            return await attempt()
+
+        async def rest(seconds: float) -> None:
+            await sleep(seconds)
+
+        def stop(state: tenacity.RetryCallState) -> bool:
+            nonlocal faults, refusals
+            error = _failure(state)
+            if (error.retry_after or 0.0) > self.patience:
+                return True
             # Nothing was sent, or others have found the same: the server is waited for by all together.
             if error.away is not None and (error.away or error.status is None):
-                if error.away > self.outage:
-                    break
-            else:
-                kind = "refusals" if isinstance(error, RateLimited) or error.status in AWAY else "faults"
-                left[kind] -= 1
-                if left[kind] < 0:
-                    break
-            longest = min(self.first_wait * 2.0 ** min(attempts, 60), self.longest_wait)
-            await sleep(0.0 if error.away is not None else (error.retry_after or 0.0) + random.uniform(0.0, longest))
-            attempts += 1
-            try:
-                return await attempt()
-            except LMRequestFailed as latest:
-                error = latest
-        raise error
+                return error.away > self.outage
+            if isinstance(error, RateLimited) or error.status in AWAY:
+                refusals += 1
+                return refusals > self.refusals
+            faults += 1
+            return faults > self.faults
+
+        backoff = tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, LMRequestFailed) and error.retryable),
+            stop=stop,
+            wait=lambda state: 0.0 if _failure(state).away is not None else _wait(state) + backoff(state),
+            sleep=rest,
+            reraise=True,
+        )
+        return await retrying(attempt_after_first)
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    return _failure(state).retry_after or 0.0
+
+
+def _failure(state: tenacity.RetryCallState) -> LMRequestFailed:
+    error = state.outcome.exception() if state.outcome is not None else None
+    assert isinstance(error, LMRequestFailed)  # retry_if_exception lets nothing else come this far
+    return error

@@ -15,7 +15,6 @@ import atexit
 import contextlib
 import json
 import os
-import random
 import sqlite3
 import threading
 import time
@@ -24,6 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import tenacity
 
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, counted, warn
@@ -103,17 +104,19 @@ class ResponseStore:
             except sqlite3.OperationalError:  # WAL needs a file beside the store, unless nobody can be writing it
                 connection.close()
                 connection = self._connect("mode=ro&immutable=1")
-        until = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                self._check(connection)
-                return connection
-            except BaseException as error:
-                # Where several processes make the same store, SQLite does not always wait by itself.
-                if not is_busy(error) or time.monotonic() > until:
-                    connection.close()
-                    raise
-            time.sleep(random.uniform(0.01, 0.05))
+        # Where several processes make the same store, SQLite does not always wait by itself.
+        patient = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_busy),
+            stop=tenacity.stop_after_delay(LOCK_SECONDS),
+            wait=tenacity.wait_random(0.01, 0.05),
+            reraise=True,
+        )
+        try:
+            patient(self._check, connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _connect(self, mode: str = "mode=rw", lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
         return sqlite3.connect(
