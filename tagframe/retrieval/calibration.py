@@ -40,15 +40,10 @@ _TEXTS = (
 
 def calibrated(relevance: Relevance, embedder: Embedder | None) -> Relevance:
     """The relevance with its cosines on MiniLM's scale. Those of MiniLM itself, and zeros, stay as they are."""
-    if embedder is None or embedder.name == FITTED_WITH:
+    if not unfitted(embedder):
         return relevance
-    return replace(
-        relevance,
-        table=scaled(relevance.table, embedder),
-        column=scaled(relevance.column, embedder),
-        words=scaled(relevance.words, embedder),
-        attributes=scaled(relevance.attributes, embedder),
-    )
+    parts = ("table", "column", "words", "attributes")
+    return replace(relevance, **{part: scaled(getattr(relevance, part), embedder) for part in parts})
 
 
 def scaled(cosines: Floats, embedder: Embedder | None) -> Floats:

@@ -164,7 +164,7 @@ class RetrievalIndex:
         if kept is None:
             self.families = families(profiles, self._facts, apart=apart)
         else:
-            self.families = families_at(profiles, kept["families"], kept["pieces"])
+            self.families = families_at(profiles, kept["pieces"])
         self.tables = tuple(family.table for family in self.families)
         shown = readable.profiles
         if len(self.tables) < len(profiles):
@@ -341,40 +341,28 @@ class RetrievalIndex:
         """The values in cells."""
         return ValueIndex(self.tables, self._kept_part("values"))
 
-    @once
-    def joinability(self) -> Joinability:
-        """ω in our form."""
-        return self._joinability(self.declared_keys)
-
-    def _joinability(self, declared: bool) -> Joinability:
-        if self.vectors is None:
-            return Joinability(self.tables, declared=declared)
-        return Joinability(self.tables, self._distinct, self.vectors.column_row, declared=declared)
-
     def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
-        """ω in another form.
+        """ω.
 
         Args:
             omega: of the paper's text or of its authors' code; None for ours.
             declared: whether declared keys get 1; None as in this index.
         """
-        declared = self.declared_keys if declared is None else declared
-        if omega is None and declared == self.declared_keys:
-            return self.joinability
-        known = self._other_joins.get((omega, declared))
-        if known is None:
+        form = omega, self.declared_keys if declared is None else declared
+        if form not in self._joins:
+            self._joins.setdefault(form, self._joinability(*form))
+        return self._joins[form]
+
+    def _joinability(self, omega: Omega | None, declared: bool) -> Joinability:
+        if omega is not None:
             encode = None if self.vectors is None else self.encode
-            if omega is None:
-                known = self._joinability(declared)
-            else:
-                known = (TextOmega if omega == "text" else CodeOmega)(
-                    self.tables, self.named, encode, declared=declared
-                )
-            known = self._other_joins.setdefault((omega, declared), known)
-        return known
+            made = TextOmega if omega == "text" else CodeOmega
+            return made(self.tables, self.named, encode, declared=declared)
+        rows = () if self.vectors is None else (self._distinct, self.vectors.column_row)
+        return Joinability(self.tables, *rows, declared=declared)
 
     @once
-    def _other_joins(self) -> dict[tuple[Omega | None, bool], Joinability]:
+    def _joins(self) -> dict[tuple[Omega | None, bool], Joinability]:
         return {}
 
     def links_in(self, declared: bool | None) -> Links:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from operator import index
 from typing import Any
@@ -73,6 +73,18 @@ class Examples:
         return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
 
+def _given(shape: str, dtype: Any = np.float64, default: float = 0) -> Any:
+    """An array that may be left out.
+
+    Args:
+        shape: its dimensions: n tables, q rows of ``fine``.
+        dtype: of its values.
+        default: every value, if it is left out.
+    """
+    told = {"shape": shape, "dtype": dtype, "default": np.asarray(default, dtype=dtype)}
+    return field(default_factory=lambda: np.zeros((0,) * len(shape), dtype=dtype), metadata=told)
+
+
 @dataclass(frozen=True, eq=False)
 class SelectionProblem:
     """The choice among n tables, as arrays only. Tables are sorted by id, so that ties go to the lower index.
@@ -104,19 +116,19 @@ class SelectionProblem:
     """
 
     r: Floats
-    fine: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    omega: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    kind: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    row_weight: Floats = field(default_factory=lambda: np.zeros(0))
+    fine: Floats = _given("qn")
+    omega: Floats = _given("nn")
+    kind: npt.NDArray[np.int64] = _given("q", np.int64)
+    row_weight: Floats = _given("q", default=1)
     signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    source: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    refers: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
-    similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    mixed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
-    anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    looked: Floats = field(default_factory=lambda: np.zeros(0))
-    learned: Floats = field(default_factory=lambda: np.zeros(0))
+    source: npt.NDArray[np.int64] = _given("n", np.int64)
+    link: Floats = _given("nn")
+    refers: npt.NDArray[np.bool_] = _given("nn", np.bool_)
+    similarity: Floats = _given("nn")
+    mixed: npt.NDArray[np.bool_] = _given("nn", np.bool_)
+    anchor: npt.NDArray[np.bool_] = _given("n", np.bool_)
+    looked: Floats = _given("n")
+    learned: Floats = _given("n")
     examples: Examples | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
     confidence: float = CONFIDENCE
@@ -124,34 +136,22 @@ class SelectionProblem:
     def __post_init__(self) -> None:
         n = _floats("r", self.r, ndim=1).size
         q = len(self.fine) if np.size(self.fine) else 0
-        # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
-        square = np.broadcast_to(np.zeros(()), (n, n))
-        no_pair = np.broadcast_to(np.zeros((), dtype=np.bool_), (n, n))
-        shapes: dict[str, tuple[Any, Any]] = {
-            "r": (self.r, np.zeros(n)),
-            "fine": (self.fine, np.broadcast_to(np.zeros(()), (q, n))),
-            "omega": (self.omega, square),
-            "kind": (self.kind, np.zeros(q, dtype=np.int64)),
-            "row_weight": (self.row_weight, np.ones(q)),
-            "source": (self.source, np.zeros(n, dtype=np.int64)),
-            "link": (self.link, square),
-            "refers": (self.refers, no_pair),
-            "similarity": (self.similarity, square),
-            "mixed": (self.mixed, no_pair),
-            "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
-            "looked": (self.looked, np.zeros(n)),
-            "learned": (self.learned, np.zeros(n)),
-        }
-        for name, (given, default) in shapes.items():
-            if not np.size(given):
-                object.__setattr__(self, name, default)
+        object.__setattr__(self, "r", np.asarray(self.r, dtype=np.float64))
+        for one in fields(self):
+            if "shape" not in one.metadata:
                 continue
-            array = np.asarray(given, dtype=default.dtype)
-            if array.shape != default.shape:
-                raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {default.shape}")
+            given, name = getattr(self, one.name), one.name
+            shape = tuple({"n": n, "q": q}[length] for length in one.metadata["shape"])
+            if not np.size(given):
+                # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
+                object.__setattr__(self, name, np.broadcast_to(one.metadata["default"], shape))
+                continue
+            array = np.asarray(given, dtype=one.metadata["dtype"])
+            if array.shape != shape:
+                raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {shape}")
             if not np.isfinite(array).all():
                 raise InvalidArgument(f"{name} holds values that are not finite")
-            if default is square and not np.array_equal(array, array.T):
+            if array.dtype == np.float64 and one.metadata["shape"] == "nn" and not np.array_equal(array, array.T):
                 raise InvalidArgument(f"{name} is not symmetric; a join has no direction")
             object.__setattr__(self, name, array)
         signals = _floats("signals", self.signals, ndim=2) if np.size(self.signals) else np.zeros((n, 0))
