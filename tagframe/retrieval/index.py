@@ -397,11 +397,10 @@ class RetrievalIndex:
 
     def names_of(self, table: int) -> Names:
         """The names of a table and its columns."""
-        known = self._names.get(table)
-        if known is None:
+        if table not in self._names:
             keys = self.is_key[self._starts[table] : self._starts[table + 1]].tolist()
-            known = self._names[table] = Names.of(self.named[table], keys)
-        return known
+            self._names[table] = Names.of(self.named[table], keys)
+        return self._names[table]
 
     @once
     def _names(self) -> dict[int, Names]:
@@ -604,14 +603,23 @@ _CODE = (
 )
 
 
-_REMEMBERED = 8
-
-
-class _Slot:
-    """The place of one index: the first thread that asks for it makes it, and others wait."""
+class _Made:
+    """An index; the first thread that asks for it makes it, and others wait. Equal ones have equal tables."""
 
     def __init__(self, corpus: Corpus, embedder: Embedder | None, apart: str | None) -> None:
-        self._corpus, self._embedder, self._apart = corpus, embedder, apart
+        self._corpus, self._embedder, self._apart, self._tables = corpus, embedder, apart, corpus.profiles
+
+    def __hash__(self) -> int:
+        # Of the tables only their ids: there may be many.
+        return hash((id(self._embedder), self._apart, *(table.id for table in self._tables)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Made)
+            and self._embedder is other._embedder
+            and self._apart == other._apart
+            and self._tables == other._tables
+        )
 
     @once
     def index(self) -> RetrievalIndex:
@@ -623,22 +631,10 @@ class _Slot:
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
-class _Tables:
-    """The tables that identify a corpus. There may be many, so their hash is computed once for the same tuple."""
-
-    def __init__(self, tables: tuple[TableProfile, ...]) -> None:
-        self.tables = tables
-        self._hash: int = next((known._hash for _, known, _ in _slots if known.tables is tables), None) or hash(tables)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Tables) and (self.tables is other.tables or self.tables == other.tables)
-
-
-_slots: OrderedDict[tuple[int, _Tables, str | None], _Slot] = OrderedDict()
-_lock = threading.Lock()
+@functools.lru_cache(maxsize=8)
+def _shared(made: _Made) -> _Made:
+    """The first of equal ones."""
+    return made
 
 
 def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
@@ -654,17 +650,9 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
         # If the table belongs to no family, the index is the shared one.
         may_be = any(letter.isdecimal() for letter in anchor)
         apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
-    with _lock:
-        # The slot holds the embedder, so that its id stays.
-        key = (id(embedder), _Tables(corpus.profiles), apart)
-        slot = _slots.setdefault(key, _Slot(corpus, embedder, apart))
-        _slots.move_to_end(key)
-        while len(_slots) > _REMEMBERED:
-            _slots.popitem(last=False)
-    return slot.index
+    return _shared(_Made(corpus, embedder, apart)).index
 
 
 def forget() -> None:
     """Release the indexes in this process's memory; the next question opens or makes the index that it needs."""
-    with _lock:
-        _slots.clear()
+    _shared.cache_clear()

@@ -73,8 +73,8 @@ class Examples:
         return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
 
-def _given(shape: str, dtype: Any = np.float64, default: float = 0) -> Any:
-    """An array that may be left out.
+def _given(shape: str, dtype: Any = np.float64, default: float = 0) -> dict[str, Any]:
+    """For the field of an array that may be left out.
 
     Args:
         shape: its dimensions: n tables, q rows of ``fine``.
@@ -82,7 +82,7 @@ def _given(shape: str, dtype: Any = np.float64, default: float = 0) -> Any:
         default: every value, if it is left out.
     """
     told = {"shape": shape, "dtype": dtype, "default": np.asarray(default, dtype=dtype)}
-    return field(default_factory=lambda: np.zeros((0,) * len(shape), dtype=dtype), metadata=told)
+    return {"default_factory": lambda: np.zeros((0,) * len(shape), dtype=dtype), "metadata": told}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +116,19 @@ class SelectionProblem:
     """
 
     r: Floats
-    fine: Floats = _given("qn")
-    omega: Floats = _given("nn")
-    kind: npt.NDArray[np.int64] = _given("q", np.int64)
-    row_weight: Floats = _given("q", default=1)
+    fine: Floats = field(**_given("qn"))
+    omega: Floats = field(**_given("nn"))
+    kind: npt.NDArray[np.int64] = field(**_given("q", np.int64))
+    row_weight: Floats = field(**_given("q", default=1))
     signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    source: npt.NDArray[np.int64] = _given("n", np.int64)
-    link: Floats = _given("nn")
-    refers: npt.NDArray[np.bool_] = _given("nn", np.bool_)
-    similarity: Floats = _given("nn")
-    mixed: npt.NDArray[np.bool_] = _given("nn", np.bool_)
-    anchor: npt.NDArray[np.bool_] = _given("n", np.bool_)
-    looked: Floats = _given("n")
-    learned: Floats = _given("n")
+    source: npt.NDArray[np.int64] = field(**_given("n", np.int64))
+    link: Floats = field(**_given("nn"))
+    refers: npt.NDArray[np.bool_] = field(**_given("nn", np.bool_))
+    similarity: Floats = field(**_given("nn"))
+    mixed: npt.NDArray[np.bool_] = field(**_given("nn", np.bool_))
+    anchor: npt.NDArray[np.bool_] = field(**_given("n", np.bool_))
+    looked: Floats = field(**_given("n"))
+    learned: Floats = field(**_given("n"))
     examples: Examples | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
     confidence: float = CONFIDENCE
