@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
@@ -42,8 +42,9 @@ def calibrated(relevance: Relevance, embedder: Embedder | None) -> Relevance:
     """The relevance with its cosines on MiniLM's scale. Those of MiniLM itself, and zeros, stay as they are."""
     if not unfitted(embedder):
         return relevance
-    parts = ("table", "column", "words", "attributes")
-    return replace(relevance, **{part: scaled(getattr(relevance, part), embedder) for part in parts})
+    names = ("table", "column", "words", "attributes")
+    parts: dict[str, Any] = {name: scaled(getattr(relevance, name), embedder) for name in names}
+    return replace(relevance, **parts)
 
 
 def scaled(cosines: Floats, embedder: Embedder | None) -> Floats:

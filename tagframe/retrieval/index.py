@@ -631,6 +631,9 @@ class _Made:
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
+_lock = threading.Lock()
+
+
 @functools.lru_cache(maxsize=8)
 def _shared(made: _Made) -> _Made:
     """The first of equal ones."""
@@ -650,7 +653,9 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
         # If the table belongs to no family, the index is the shared one.
         may_be = any(letter.isdecimal() for letter in anchor)
         apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
-    return _shared(_Made(corpus, embedder, apart)).index
+    with _lock:  # else two threads may each be the first
+        made = _shared(_Made(corpus, embedder, apart))
+    return made.index
 
 
 def forget() -> None:

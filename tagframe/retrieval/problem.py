@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import index
 from typing import Any
@@ -73,16 +73,15 @@ class Examples:
         return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
 
-def _given(shape: str, dtype: Any = np.float64, default: float = 0) -> dict[str, Any]:
-    """For the field of an array that may be left out.
-
-    Args:
-        shape: its dimensions: n tables, q rows of ``fine``.
-        dtype: of its values.
-        default: every value, if it is left out.
-    """
-    told = {"shape": shape, "dtype": dtype, "default": np.asarray(default, dtype=dtype)}
-    return {"default_factory": lambda: np.zeros((0,) * len(shape), dtype=dtype), "metadata": told}
+_NOT_GIVEN: Any = ()
+_LENGTHS = {
+    **dict.fromkeys(("omega", "link", "refers", "similarity", "mixed"), "nn"),
+    **dict.fromkeys(("source", "anchor", "looked", "learned"), "n"),
+    "fine": "qn", "kind": "q", "row_weight": "q",
+}
+"""The shapes of arrays that may be left out: n tables, q rows of ``fine``."""
+_DTYPES = dict.fromkeys(("kind", "source"), np.int64) | dict.fromkeys(("refers", "mixed", "anchor"), np.bool_)
+"""The dtypes of those that are no floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,19 +116,19 @@ class SelectionProblem:
     """
 
     r: Floats
-    fine: Floats = field(**_given("qn"))
-    omega: Floats = field(**_given("nn"))
-    kind: npt.NDArray[np.int64] = field(**_given("q", np.int64))
-    row_weight: Floats = field(**_given("q", default=1))
-    signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    source: npt.NDArray[np.int64] = field(**_given("n", np.int64))
-    link: Floats = field(**_given("nn"))
-    refers: npt.NDArray[np.bool_] = field(**_given("nn", np.bool_))
-    similarity: Floats = field(**_given("nn"))
-    mixed: npt.NDArray[np.bool_] = field(**_given("nn", np.bool_))
-    anchor: npt.NDArray[np.bool_] = field(**_given("n", np.bool_))
-    looked: Floats = field(**_given("n"))
-    learned: Floats = field(**_given("n"))
+    fine: Floats = _NOT_GIVEN
+    omega: Floats = _NOT_GIVEN
+    kind: npt.NDArray[np.int64] = _NOT_GIVEN
+    row_weight: Floats = _NOT_GIVEN
+    signals: Floats = _NOT_GIVEN
+    source: npt.NDArray[np.int64] = _NOT_GIVEN
+    link: Floats = _NOT_GIVEN
+    refers: npt.NDArray[np.bool_] = _NOT_GIVEN
+    similarity: Floats = _NOT_GIVEN
+    mixed: npt.NDArray[np.bool_] = _NOT_GIVEN
+    anchor: npt.NDArray[np.bool_] = _NOT_GIVEN
+    looked: Floats = _NOT_GIVEN
+    learned: Floats = _NOT_GIVEN
     examples: Examples | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
     confidence: float = CONFIDENCE
@@ -138,21 +137,20 @@ class SelectionProblem:
         n = _floats("r", self.r, ndim=1).size
         q = len(self.fine) if np.size(self.fine) else 0
         object.__setattr__(self, "r", np.asarray(self.r, dtype=np.float64))
-        for one in fields(self):
-            if "shape" not in one.metadata:
-                continue
-            given, name = getattr(self, one.name), one.name
-            shape = tuple({"n": n, "q": q}[length] for length in one.metadata["shape"])
+        for name, lengths in _LENGTHS.items():
+            given, dtype = getattr(self, name), _DTYPES.get(name, np.float64)
+            shape = tuple({"n": n, "q": q}[length] for length in lengths)
             if not np.size(given):
                 # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
-                object.__setattr__(self, name, np.broadcast_to(one.metadata["default"], shape))
+                every = np.asarray(name == "row_weight", dtype=dtype)
+                object.__setattr__(self, name, np.broadcast_to(every, shape))
                 continue
-            array = np.asarray(given, dtype=one.metadata["dtype"])
+            array = np.asarray(given, dtype=dtype)
             if array.shape != shape:
                 raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {shape}")
             if not np.isfinite(array).all():
                 raise InvalidArgument(f"{name} holds values that are not finite")
-            if array.dtype == np.float64 and one.metadata["shape"] == "nn" and not np.array_equal(array, array.T):
+            if lengths == "nn" and dtype is np.float64 and not np.array_equal(array, array.T):
                 raise InvalidArgument(f"{name} is not symmetric; a join has no direction")
             object.__setattr__(self, name, array)
         signals = _floats("signals", self.signals, ndim=2) if np.size(self.signals) else np.zeros((n, 0))

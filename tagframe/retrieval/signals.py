@@ -317,7 +317,7 @@ def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, li
 def _top3(index: RetrievalIndex, together: Floats) -> Floats:
     """The sum of the three best relevances in each table's database."""
     rank = pd.Series(together).groupby(index.database).rank(method="first", ascending=False)
-    return np.bincount(index.database, np.where(rank <= 3, together, 0.0))[index.database]
+    return np.bincount(index.database, np.where(rank <= 3, together, 0.0)).astype(np.float64)[index.database]
 
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
