@@ -77,7 +77,9 @@ _NOT_GIVEN: Any = ()
 _LENGTHS = {
     **dict.fromkeys(("omega", "link", "refers", "similarity", "mixed"), "nn"),
     **dict.fromkeys(("source", "anchor", "looked", "learned"), "n"),
-    "fine": "qn", "kind": "q", "row_weight": "q",
+    "fine": "qn",
+    "kind": "q",
+    "row_weight": "q",
 }
 """The shapes of arrays that may be left out: n tables, q rows of ``fine``."""
 _DTYPES = dict.fromkeys(("kind", "source"), np.int64) | dict.fromkeys(("refers", "mixed", "anchor"), np.bool_)
