@@ -246,7 +246,7 @@ def _position(question: Question) -> int:
     return question.position
 
 
-_VARIANTS = "The variant of JAR, for greedy and exact: D without joins, F in full, G with declared keys."
+_VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
 
 
 @benchmark("retrieval")
@@ -262,7 +262,7 @@ _VARIANTS = "The variant of JAR, for greedy and exact: D without joins, F in ful
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
-@click.option("--as-printed", is_flag=True, help="The paper's form of greedy or exact, and its weights.")
+@click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
 @click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
 @number("--candidates", None, "Tables to choose from. [default: 20; fiben: 30]")
 @click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
@@ -276,7 +276,7 @@ _VARIANTS = "The variant of JAR, for greedy and exact: D without joins, F in ful
     "--half", type=click.Choice(["fit", "report"]), help="Only questions of this half in the data's halves.json."
 )
 @click.option("--synonyms", is_flag=True, help="Use the data's second wording of its questions.")
-@click.option("--weights", help="For auto, the file of a fit; for greedy and exact, a data set of the papers.")
+@click.option("--weights", help="For auto, the file of a fit; for greedy, exact and mip, a data set of the papers.")
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, minilm-int8, or a sentence-transformers model.")
 @click.option(

@@ -247,7 +247,7 @@ def check_keys(corpus: str, **settings: str | None) -> None:
 @click.argument("question")
 @_k
 @_method
-@click.option("--as-printed", is_flag=True, help='"greedy" and "exact" in the form of their papers.')
+@click.option("--as-printed", is_flag=True, help='"greedy", "exact" and "mip" in the form of their papers.')
 @_model
 @_json
 def retrieve(

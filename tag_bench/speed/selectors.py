@@ -1,16 +1,19 @@
-"""``tag_bench speed selectors``: JAR's optimum by branch and bound, and the greedy choice.
+"""``tag_bench speed selectors``: JAR's program with a solver, by branch and bound, and greedily.
 
-The problems are the twenty tables with the highest cosine, our ω without link scores, and JAR's weights for BIRD.
+``exact`` and ``mip`` solve the same problems: the twenty tables with the highest cosine, our ω without link scores, and
+JAR's weights for BIRD. If both finish, their objectives are compared.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from tag_bench import DATA, benchmark, number
@@ -20,16 +23,17 @@ from tag_bench.records import with_progress
 from tagframe.embed import get_embedder
 from tagframe.retrieval import Question, Selection
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.method import CANDIDATES
+from tagframe.retrieval.method import CANDIDATES, column_joins
 from tagframe.retrieval.methods.exact import exact
 from tagframe.retrieval.methods.greedy import greedy
-from tagframe.retrieval.problem import SelectionProblem, best_first
+from tagframe.retrieval.methods.mip import mip
+from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, best_first
 
 
 def cases(
     data: Dataset, index: RetrievalIndex, given: Sequence[Sequence[str]] | None, count: int, pool: int
-) -> list[SelectionProblem]:
-    """The problems of some questions that need several tables, evenly spread over the file."""
+) -> list[ColumnProblem]:
+    """The problems, column by column, of some questions that need several tables, evenly spread over the file."""
     questions = [question for question in data.questions if len(question.gold) > 1]
     step = max(1, len(questions) // count)
     found = []
@@ -39,24 +43,36 @@ def cases(
             parts = parts.with_subqueries(given[question.position], "given")
         ranking = index.dense(question.text)
         tables = np.sort(best_first(ranking)[:pool]).tolist()
-        fine, _ = index.fine(parts.subqueries, tables)
-        omega = index.joinability_in(None, None).matrix(tables)
-        found.append(SelectionProblem(r=ranking[tables], fine=fine, omega=omega))
+        _, each = index.fine(parts.subqueries, tables)
+        omega = column_joins(index, tables, link_share=0.0)
+        found.append(ColumnProblem(ranking[tables], each, omega))
     return found
 
 
-def timed(run: Callable[[], Selection]) -> float:
-    """Milliseconds of one run."""
+def timed(run: Callable[[], Selection]) -> tuple[float, Selection]:
+    """Milliseconds of one run, and its result."""
     started = time.perf_counter()
-    run()
-    return 1000 * (time.perf_counter() - started)
+    selection = run()
+    return 1000 * (time.perf_counter() - started), selection
 
 
 @benchmark("selectors")
 @DATA
 @number("--questions", 60, "The number of questions.")
+@number("--mip-questions", 6, "The number of them for the solver.", least=0)
+@click.option(
+    "--mip-k", "mip_sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5), help="The numbers of tables."
+)
+@click.option("--mip-seconds", type=float, default=60.0, show_default=True, help="The solver's time limit.")
 @number("--candidates", CANDIDATES, "The number of candidate tables.")
-def command(data: Path, questions: int, candidates: int) -> dict[str, Any]:
+def command(
+    data: Path,
+    questions: int,
+    mip_questions: int,
+    mip_sizes: tuple[int, ...],
+    mip_seconds: float,
+    candidates: int,
+) -> dict[str, Any]:
     """Time the selectors on the questions of a benchmark.
 
     Example: python -m tag_bench speed selectors --data spider --json -
@@ -66,9 +82,27 @@ def command(data: Path, questions: int, candidates: int) -> dict[str, Any]:
     given = read_decompositions(str(path), dataset.questions) if path.is_file() else None
     index = RetrievalIndex(dataset.corpus, get_embedder(), declared_keys=False, described=dataset.described)
     problems = cases(dataset, index, given, questions, candidates)
-    report: dict[str, Any] = {"dataset": dataset.name, "candidates": candidates, "problems": len(problems)}
-    for name, select in (("exact", exact), ("greedy", greedy)):
-        report[name] = {
-            str(k): spread([timed(partial(select, problem, k)) for problem in problems]) for k in (2, 3, 5, 10)
-        }
+    report: dict[str, Any] = {"dataset": dataset.name, "candidates": candidates, "exact": {}, "greedy": {}, "mip": {}}
+    report["mip_over_exact"] = {}
+    differences = []
+    for k in (2, 3, 5, 10):
+        reduced = [problem.reduce() for problem in problems]
+        optimal = [timed(partial(exact, problem, k)) for problem in reduced]
+        report["exact"][str(k)] = spread([ms for ms, _ in optimal])
+        report["greedy"][str(k)] = spread([timed(partial(greedy, problem, k))[0] for problem in reduced])
+        solved, ratios, ended = [], [], True
+        on_solver = mip_questions if k in mip_sizes else 0
+        for case, (ms, best) in with_progress(list(zip(problems, optimal, strict=True))[:on_solver], f"mip, K={k}"):
+            solver_ms, selection = timed(partial(mip, case, k, PAPER_WEIGHTS, seconds=mip_seconds))
+            solved.append(solver_ms)
+            ratios.append(solver_ms / ms)
+            if selection.note:
+                ended = False
+            else:
+                differences.append(abs(selection.objective - best.objective))
+        if solved:
+            report["mip"][str(k)] = spread(solved)
+            report["mip_over_exact"][str(k)] = {"ratio": round(statistics.median(ratios), 1), "lower_bound": not ended}
+    report["objective_max_difference"] = max(differences, default=None)
+    report["problems"] = len(differences)
     return report

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.joinability import Omega
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first
+from tagframe.retrieval.problem import ColumnProblem, Floats, Selection, SelectionProblem, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import Evidence
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 """The relevance of all tables: coarse relevance as an array, or evidence."""
 P = TypeVar("P")
-"""The problem: as a rule a SelectionProblem."""
+"""A SelectionProblem, or a ColumnProblem."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +203,24 @@ def among_candidates(
     return Prepared(tables, problem, question.subqueries)
 
 
+def column_by_column(
+    index: RetrievalIndex,
+    question: Question,
+    ranking: Floats,
+    anchored: int | None = None,
+    k: int | None = None,
+    *,
+    link_share: float = 0.0,
+    setup: Setup = OURS,
+) -> Prepared[ColumnProblem]:
+    """The problem of :func:`among_candidates` column by column, before JAR's reduction."""
+    tables = tuple(candidates(index, ranking, anchored, k, setup))
+    _, fine = index.fine(question.subqueries, tables)
+    joins = column_joins(index, tables, link_share, setup)
+    problem = ColumnProblem(ranking[list(tables)], fine, joins, anchors(tables, anchored))
+    return Prepared(tables, problem, question.subqueries)
+
+
 def candidates(
     index: RetrievalIndex, ranking: Floats, anchored: int | None, k: int | None = None, setup: Setup = OURS
 ) -> list[int]:
@@ -215,6 +233,27 @@ def candidates(
         best.append(anchored)
     near = index.links_in(setup.declared).neighbours(best, NEIGHBOURS) if setup.links else []
     return sorted({*best, *near})
+
+
+def column_joins(index: RetrievalIndex, tables: Sequence[int], link_share: float = 0.5, setup: Setup = OURS) -> Floats:
+    """ω of every pair of columns of the tables, and the link score of two tables at the pair with the largest ω.
+
+    The largest value of two tables is thus their mean of ω and link score, as in :func:`among_candidates`.
+
+    Returns:
+        Shape (columns, columns), symmetric.
+    """
+    omega = index.joinability_in(setup.omega, setup.declared)
+    links = index.links_in(setup.declared).matrix(tables) if link_share else np.zeros((len(tables), len(tables)))
+    first = np.cumsum([0, *(len(index.tables[table].columns) for table in tables)])
+    joins = np.zeros((first[-1], first[-1]))
+    for i, left in enumerate(tables):
+        for j in range(i + 1, len(tables)):
+            scores = (1 - link_share) * omega.columns(left, tables[j])
+            if scores.size:
+                scores.flat[int(scores.argmax())] += link_share * links[i, j]
+            joins[first[i] : first[i + 1], first[j] : first[j + 1]] = scores
+    return joins + joins.T
 
 
 def anchors(tables: Sequence[int], anchored: int | None) -> npt.NDArray[np.bool_]:

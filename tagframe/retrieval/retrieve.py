@@ -138,10 +138,11 @@ def retrieve_tables(
             "auto" returns the smallest set that is complete with the probability ``confidence``; all other methods
             return five tables.
         method: "auto" (a fitted posterior over sets of tables, the default), "greedy" (iterative join-aware
-            retrieval), "exact" (the optimum of JAR's program, by branch and bound; both in our form, unless
-            ``as_printed``), "murre" (hops of retrieving and rewriting), "crush" (tables that cover an imagined schema),
-            or a baseline that ranks tables one by one: "dense" (cosine of embeddings), "lexical" (BM25), "hybrid"
-            (their sum). Or a :class:`~tagframe.retrieval.Method` of your own, or the name of a registered one.
+            retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the same program, with a
+            solver; these three in our form, unless ``as_printed``), "murre" (hops of retrieving and rewriting), "crush"
+            (tables that cover an imagined schema), or a baseline that ranks tables one by one: "dense" (cosine of
+            embeddings), "lexical" (BM25), "hybrid" (their sum). Or a :class:`~tagframe.retrieval.Method` of your own,
+            or the name of a registered one.
         anchor: id of a table that is in the set already; the join plan starts from its rows.
         evidence: what words of the question mean in these data, in a sentence ("eligible means NumGE1500 > 0", as in
             BIRD). Tables are searched for with the question and its evidence; the result keeps the question alone.
@@ -156,7 +157,7 @@ def retrieve_tables(
             answer is added to the other evidence.
         decompose: whether the configured model decomposes the question. A model is asked only for this, for
             ``refine``, and by the methods that work with a model's answers ("murre", "crush").
-        as_printed: for "greedy" and "exact": the paper's form instead of ours. The coarse relevance is the
+        as_printed: for "greedy", "exact" and "mip": the paper's form instead of ours. The coarse relevance is the
             cosine alone, without BM25; joinability is ω alone, without link scores; the choice is among the tables of
             highest coarse relevance, without their join neighbours. ``found.note`` names the form. Each of the next
             five arguments changes one thing, in either form.
@@ -183,6 +184,7 @@ def retrieve_tables(
             argument that the method does not take (``coarse``, ``confidence``, ``as_printed``, ``beam``, …).
         NotConfigured: no corpus is given or configured; or ``refine`` or ``quote`` needs a model and none is set.
         TableNotFound: the corpus does not have the anchor, or a table that ``coarse`` names.
+        MissingExtra: method "mip" without the ``mip`` extra.
     """
     if isinstance(question, Corpus):
         raise InvalidArgument("the question comes first: retrieve_tables(question, corpus)")

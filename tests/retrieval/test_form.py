@@ -1,7 +1,6 @@
 """The papers' methods in their own form and in ours."""
 
 import sqlite3
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,9 @@ from tagframe.errors import InvalidArgument
 from tagframe.retrieval import METHODS, GreedyWeights, JarWeights, retrieve_tables
 from tagframe.retrieval.form import Form
 from tagframe.retrieval.index import index_of
-from tagframe.retrieval.methods.exact import joinable
+from tagframe.retrieval.methods.exact import exact, joinable
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import in_form
-from tests.retrieval.jar_program import by_columns, optimum
 
 QUESTION = "What is the gender of the clients who have a loan?"
 FORMED = [name for name, method in METHODS.items() if method.form is not None]
@@ -41,8 +39,8 @@ def declared(tmp_path):
     return tf.open_corpus(path)
 
 
-def test_two_methods_have_a_printed_form():
-    assert FORMED == ["greedy", "exact"]
+def test_three_methods_have_a_printed_form():
+    assert FORMED == ["greedy", "exact", "mip"]
 
 
 @pytest.mark.parametrize("method", FORMED)
@@ -55,8 +53,9 @@ def test_as_printed_is_cosine_alone_omega_alone_and_the_best_candidates_alone(sc
     assert len(ours.tables) > len(printed.tables) == 20
     assert np.allclose(printed.problem.r, cosine[list(printed.tables)])
     assert np.sort(printed.problem.r).tolist() == pytest.approx(np.sort(cosine)[-20:].tolist())
-    assert np.array_equal(printed.problem.omega, index.joinability_in("text", False).matrix(printed.tables))
-    assert not printed.problem.link.any()
+    problem = printed.problem.reduce() if method == "mip" else printed.problem
+    assert np.array_equal(problem.omega, index.joinability_in("text", False).matrix(printed.tables))
+    assert not problem.link.any()
     assert len(prepared(index, method, Form(as_printed=True, weights="fiben")).tables) == 30
     assert len(prepared(index, method, Form(as_printed=True, candidates=7)).tables) == 7
     assert len(prepared(index, method, Form(as_printed=True, candidates=7), k=9).tables) == 9
@@ -65,27 +64,39 @@ def test_as_printed_is_cosine_alone_omega_alone_and_the_best_candidates_alone(sc
 @pytest.mark.parametrize(
     "form", [Form(), Form(as_printed=True), Form(omega="code"), Form(variant="F", weights="spider")]
 )
-def test_exact_and_the_program_are_one_problem(bank, declared, words, form):
+def test_exact_and_mip_are_one_problem(bank, declared, words, form):
     for corpus, question in ((bank, QUESTION), (declared, "makers of parts")):
         index = index_of(corpus, words)
         by_table = prepared(index, "exact", form, question)
+        by_column = prepared(index, "mip", form, question)
+        assert by_table.tables == by_column.tables
         weights = in_form(METHODS["exact"], form).select.keywords["weights"]
-        reduced = by_columns(index, by_table, weights, form).reduce()
+        reduced = by_column.problem.reduce()
         assert np.array_equal(joinable(by_table.problem, weights), reduced.omega)
         assert np.array_equal(by_table.problem.fine, reduced.fine)
+        assert np.array_equal(by_table.problem.r, reduced.r)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [Form(), Form(as_printed=True), Form(variant="D")])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_exact_and_the_program_have_one_objective(bank, words, form, k):
+def test_exact_and_mip_have_one_objective(bank, words, form, k):
     pytest.importorskip("mip")
-    index, method = index_of(bank, words), in_form(METHODS["exact"], form)
-    by_table = prepared(index, "exact", form)
-    weights = method.select.keywords["weights"]
-    by_column = by_columns(index, by_table, weights, form)
-    value, _ = optimum(by_column, k, replace(weights, link_share=0.0), joined=form.joined)
-    assert method.select(by_table.problem, k).objective == pytest.approx(value, abs=1e-6)
+    index = index_of(bank, words)
+    values = [
+        in_form(METHODS[name], form).select(prepared(index, name, form).problem, k).objective
+        for name in ("exact", "mip")
+    ]
+    assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+
+def test_the_solver_falls_back_on_the_same_objective(bank, words, monkeypatch):
+    pytest.importorskip("mip")
+    index = index_of(bank, words)
+    problem = prepared(index, "mip", Form()).problem
+    hurried = in_form(METHODS["mip"], Form()).select(problem, 2, seconds=1e-9)
+    assert "exact" in hurried.note
+    assert hurried.objective == pytest.approx(exact(problem.reduce(), 2).objective)
 
 
 def test_variants_say_which_joins_count(declared, words):
@@ -109,6 +120,8 @@ def test_variants_say_which_joins_count(declared, words):
 
 @pytest.mark.parametrize("method", FORMED)
 def test_the_note_names_the_form(declared, words, method):
+    if method == "mip":
+        pytest.importorskip("mip", reason="the mip extra is not installed")
     ask = {"k": 2, "method": method, "embedder": words}
     assert retrieve_tables("part", declared, **ask).note == "variant G: declared keys have an ω of 1"
     note = retrieve_tables("part", declared, as_printed=True, weights="spider", omega="code", **ask).note
@@ -130,7 +143,7 @@ def test_weights_by_name_and_of_ones_own(bank, words):
     def of(method, **form):
         return in_form(METHODS[method], Form(**form)).select.keywords["weights"]
 
-    assert of("exact", as_printed=True) == of("exact", as_printed=True, weights="bird") == JarWeights(3, 8, 1, 3, 0)
+    assert of("exact", as_printed=True) == of("mip", as_printed=True, weights="bird") == JarWeights(3, 8, 1, 3, 0)
     assert of("exact", as_printed=True, weights="spider") == JarWeights(2, 8, 1, 10, 0)
     assert of("exact", weights="spider") == JarWeights(2, 8, 1, 10, 0.5)
     assert of("greedy", as_printed=True, weights="fiben") == GreedyWeights(coverage=2, join=1, coarse=4, link_share=0)
@@ -153,7 +166,7 @@ def test_greedy_stops_where_it_is_told_to(bank, words):
 @pytest.mark.parametrize(
     ("method", "given", "message"),
     [
-        ("auto", {"as_printed": True}, "'auto' takes no as_printed=; these methods do: 'greedy', 'exact'"),
+        ("auto", {"as_printed": True}, "'auto' takes no as_printed=; these methods do: 'greedy', 'exact', 'mip'"),
         ("murre", {"as_printed": True}, "'murre' takes no as_printed="),
         ("dense", {"variant": "G"}, "'dense' takes no variant="),
         ("exact", {"covered_at": 0.5}, "'exact' takes no covered_at="),

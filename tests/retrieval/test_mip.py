@@ -1,11 +1,14 @@
-"""JAR's literal program against the reduced search. Needs the package ``mip``."""
+"""The literal program against the reduced search. Needs the ``mip`` extra."""
+
+import builtins
 
 import numpy as np
 import pytest
 
-from tagframe.retrieval.methods.exact import exact, objective
-from tagframe.retrieval.problem import JarWeights
-from tests.retrieval.jar_program import ColumnProblem, optimum
+from tagframe.errors import InvalidArgument, MissingExtra
+from tagframe.retrieval.methods.exact import exact
+from tagframe.retrieval.methods.mip import mip
+from tagframe.retrieval.problem import ColumnProblem, JarWeights
 
 
 def random_problem(seed, anchored=False):
@@ -24,26 +27,61 @@ def random_problem(seed, anchored=False):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize("variant", ["F", "D"])
 @pytest.mark.parametrize("anchored", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, joined):
+def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, variant):
     pytest.importorskip("mip")
     problem, k, weights = random_problem(seed, anchored)
-    reduced = exact(problem.reduce(), k, weights, joined=joined)
-    if (solved := optimum(problem, k, weights, joined=joined)) is None:
-        assert reduced.note
-    else:
-        value, tables = solved
-        assert value == pytest.approx(reduced.objective, abs=1e-6)
-        assert value == pytest.approx(objective(problem.reduce(), tables, weights, joined=joined), abs=1e-6)
+    literal = mip(problem, k, weights, variant=variant)
+    reduced = exact(problem.reduce(), k, weights, joined=variant != "D")
+    assert literal.objective == pytest.approx(reduced.objective, abs=1e-6)
+    if reduced.note:
+        assert "no solution" in literal.note
+
+
+@pytest.mark.slow
+def test_the_chosen_tables_are_worth_the_objective():
+    pytest.importorskip("mip")
+    problem, k, weights = random_problem(4)
+    from tagframe.retrieval.methods.exact import objective
+
+    literal = mip(problem, k, weights)
+    assert literal.objective == pytest.approx(objective(problem.reduce(), literal.indices, weights), abs=1e-6)
+
+
+def test_a_time_limit_says_so():
+    pytest.importorskip("mip")
+    problem, k, weights = random_problem(3)
+    limited = mip(problem, k, weights, seconds=1e-6)
+    assert limited.note
+    assert len(limited.indices) == k
 
 
 def test_reduce_keeps_the_best_columns():
     omega = np.zeros((3, 3))
     omega[0, 2] = omega[2, 0] = 0.2
     omega[1, 2] = omega[2, 1] = 0.7
-    fine = [np.array([[0.1, 0.9]]), np.array([[0.3]])]
-    problem = ColumnProblem(np.array([0.5, 0.4]), fine, omega, np.zeros(2, dtype=bool)).reduce()
+    problem = ColumnProblem(np.array([0.5, 0.4]), [np.array([[0.1, 0.9]]), np.array([[0.3]])], omega).reduce()
     assert problem.fine.tolist() == [[0.9, 0.3]]
     assert problem.omega.tolist() == [[0.0, 0.7], [0.7, 0.0]]
+
+
+def test_shapes_are_checked():
+    with pytest.raises(InvalidArgument):
+        ColumnProblem(np.zeros(2), [np.zeros((1, 1))], np.zeros((1, 1)))
+    with pytest.raises(InvalidArgument):
+        ColumnProblem(np.zeros(1), [np.zeros((1, 2))], np.zeros((1, 1)))
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *args, **kwargs):
+        if name == "mip":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingExtra, match=r"tagframe\[mip\]"):
+        mip(*random_problem(0))

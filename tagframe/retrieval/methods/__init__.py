@@ -9,11 +9,12 @@ from tagframe.retrieval.methods.auto import AUTO
 from tagframe.retrieval.methods.crush import CRUSH
 from tagframe.retrieval.methods.exact import EXACT
 from tagframe.retrieval.methods.greedy import GREEDY
+from tagframe.retrieval.methods.mip import MIP
 from tagframe.retrieval.methods.murre import MURRE
 from tagframe.retrieval.methods.ranking import DENSE, HYBRID, LEXICAL
 
 METHODS: dict[str, Method[Any, Any]] = {
-    method.name: method for method in (AUTO, GREEDY, EXACT, MURRE, CRUSH, DENSE, LEXICAL, HYBRID)
+    method.name: method for method in (AUTO, GREEDY, EXACT, MIP, MURRE, CRUSH, DENSE, LEXICAL, HYBRID)
 }
 """The methods by the values of ``method=``; the first is the default."""
 OURS = frozenset(METHODS)

@@ -1,15 +1,13 @@
 """JAR's optimum without a solver, by branch and bound over sets of tables.
 
-Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
-3.2 and appendix B. At most one column of a table covers a sub-query (constraint 5), and at most one pair of columns
-joins two tables (constraint 4): only the best column and the best pair matter. At most K - 1 joins have to connect K
-tables (constraints 2 and 11 to 15). So the joins of a set S are its maximum spanning tree over ω > 0, and equations 1
-to 15 reduce to
+In the reduced problem (:meth:`~tagframe.retrieval.problem.ColumnProblem.reduce`), at most K - 1 joins have to
+connect K tables (constraints 2 and 11 to 15). So the joins of a set S are its maximum spanning tree over ω > 0, and
+equations 1 to 15 reduce to
 
     maximise  Σ_{i∈S} r_i + coverage(S) + tree(S)  over the sets S of K tables,
 
 where coverage is the sum of the |Q| largest values of r_qi, i ∈ S, after α is added to the largest of each sub-query
-(equations 7 to 10), each term with its weight. The tests compare the optimum with that of the program, by a solver.
+(equations 7 to 10), each term with its weight.
 """
 
 from __future__ import annotations
@@ -299,10 +297,19 @@ class _Search:
                     self.best_value, self.best_set = max(top, self.best_value), found
 
 
-def _formed(form: Form) -> Method[Floats, SelectionProblem]:
+def jar_weights(form: Form, method: str) -> JarWeights:
+    """JAR's weights in a form.
+
+    Raises:
+        InvalidArgument: weights that are not JAR's, or a setting of another method.
+    """
     if form.covered_at is not None:
-        raise InvalidArgument("method 'exact' takes no covered_at=, it returns k tables; method 'greedy' does")
-    weights = form.weights_of(JAR_WEIGHTS, LINKED_WEIGHTS)
+        raise InvalidArgument(f"method {method!r} takes no covered_at=, it returns k tables; method 'greedy' does")
+    return form.weights_of(JAR_WEIGHTS, LINKED_WEIGHTS)
+
+
+def _formed(form: Form) -> Method[Floats, SelectionProblem]:
+    weights = jar_weights(form, EXACT.name)
     return replace(
         EXACT,
         relevance=form.relevance,

@@ -1,88 +1,84 @@
-"""JAR's mixed-integer program, equations 1 to 15, line by line: the check of ``tagframe.retrieval.methods.exact``.
+"""Join-aware multi-table retrieval: the mixed-integer program of JAR, equations 1 to 15.
 
 Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
-3.2 and appendix B. ``exact`` solves the same problem table by table, about a thousand times faster. The solver is
-python-mip's CBC.
+3.2 and appendix B. The program follows the paper line by line, and serves as a check of
+:func:`~tagframe.retrieval.methods.exact.exact`, which finds the same optimum about a thousand times faster. The two
+methods solve one problem: by default in our form, with ``as_printed=True`` in the paper's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.method import Prepared
-from tagframe.retrieval.problem import Floats, JarWeights, SelectionProblem
+from tagframe.errors import MissingExtra
+from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.form import Form, Variant
+from tagframe.retrieval.method import Method, by_both, column_by_column
+from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact, jar_weights
+from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, Floats, JarWeights, Selection, best_first
+
+SECONDS = 60.0
+"""The time limit of the method, after which it returns the best set found."""
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnProblem:
-    """The choice among n tables, column by column (JAR sections 3.1 to 3.3).
+def mip(
+    problem: ColumnProblem,
+    k: int | None = None,
+    weights: JarWeights = PAPER_WEIGHTS,
+    *,
+    variant: Variant = "F",
+    seconds: float | None = None,
+) -> Selection:
+    """The optimum by python-mip with its bundled solver CBC.
 
-    Attributes:
-        r: shape (n,), r_i.
-        fine: for each table, r_qik of shape (q, columns of the table).
-        omega: ω_ij^kl, of shape (m, m) over all m columns, table after table; symmetric, zero within a table.
-        anchor: shape (n,), True for tables that are in the set already.
+    Args:
+        problem: relevance and joinability column by column; anchors (an addition to the paper) are in every set.
+        k: how many, the anchors not counted; None for all.
+        weights: of the terms of the objective.
+        variant: "D" leaves table-table relevance out, "F" is the full program. "G" is the same program over a problem
+            in which declared keys have ω = 1 (see :class:`~tagframe.retrieval.joinability.Joinability`).
+        seconds: the time limit; after it, the best set found is returned, and a note says so.
+
+    If the program has no solution, or none was found in time, the result is that of ``exact``, and a note says so.
+
+    Raises:
+        MissingExtra: the package ``mip`` is not installed.
     """
+    try:
+        import mip as solver
+    except ImportError as error:
+        raise MissingExtra('method "mip" needs the solver: pip install "tagframe[mip]"') from error
 
-    r: Floats
-    fine: Sequence[Floats]
-    omega: Floats
-    anchor: Any
-
-    @property
-    def column_table(self) -> Any:
-        """The table of each column: shape (m,)."""
-        return np.repeat(np.arange(len(self.r)), [part.shape[1] for part in self.fine])
-
-    def reduce(self) -> SelectionProblem:
-        """The same problem table by table, with the same optimum.
-
-        At most one column of a table covers a sub-query (constraint 5), and at most one pair of columns joins two
-        tables (constraint 4). So only the best column and the best pair matter.
-        """
-        joined = np.zeros((len(self.r), len(self.r)))
-        np.maximum.at(joined, (self.column_table[:, None], self.column_table[None, :]), self.omega)
-        np.fill_diagonal(joined, 0.0)
-        fine = np.array([part.max(axis=1) for part in self.fine]).T.copy()
-        return SelectionProblem(r=self.r, fine=fine, omega=joined, anchor=self.anchor)
-
-
-def by_columns(index: RetrievalIndex, prepared: Prepared[SelectionProblem], weights: JarWeights, form: Any) -> Any:
-    """A problem of ``exact`` before its reduction; the link score of two tables is at the pair with the largest ω."""
-    tables, problem, setup = prepared.tables, prepared.problem, form.setup
-    omega = index.joinability_in(setup.omega, setup.declared)
-    first = np.cumsum([0, *(len(index.tables[table].columns) for table in tables)])
-    joins = np.zeros((first[-1], first[-1]))
-    for i, left in enumerate(tables):
-        for j in range(i + 1, len(tables)):
-            scores = (1 - weights.link_share) * omega.columns(left, tables[j])
-            scores.flat[int(scores.argmax())] += weights.link_share * problem.link[i, j]
-            joins[first[i] : first[i + 1], first[j] : first[j + 1]] = scores
-    return ColumnProblem(problem.r, index.fine(prepared.subqueries, tables)[1], joins + joins.T, problem.anchor)
-
-
-def optimum(problem: ColumnProblem, k: int, weights: JarWeights, *, joined: bool = True) -> tuple[float, Any] | None:
-    """The largest objective of k tables beside the anchors, and their indices; None if the program has no solution."""
-    import mip as solver
-
+    size = problem.reduce().wanted(k)
+    if not size:
+        return exact(problem.reduce(), 0, weights, joined=variant != "D")
     model = solver.Model(sense=solver.MAXIMIZE)
-    model.verbose, model.threads = 0, 1
+    model.verbose = 0
+    model.threads = 1
     model.max_mip_gap = model.max_mip_gap_abs = 0.0
-    program = _Program(problem, problem.reduce().wanted(k) + int(problem.anchor.sum()), model, solver)
+    program = _Program(problem, size + int(problem.anchor.sum()), model, solver)
     objective = program.relevance(weights)
-    if joined:
+    if variant != "D":
         objective += program.joins(weights)
         program.connectedness()
     model.objective = objective
-    model.optimize()
+    status = model.optimize(max_seconds=seconds if seconds is not None else solver.INF)
     if model.num_solutions == 0:
-        return None
-    return float(model.objective_value), [i for i, b in enumerate(program.b) if b.x > 0.5]
+        why = "has no solution" if status == solver.OptimizationStatus.INFEASIBLE else "found no solution in time"
+        selection = exact(problem.reduce(), k, weights, joined=variant != "D")
+        note = f"the integer program {why}; the tables were chosen by exact"
+        return Selection(selection.indices, selection.edges, selection.objective, selection.score, note=note)
+    chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5 and not problem.anchor[i]])
+    order = chosen[best_first(problem.r[chosen])]
+    edges = sorted({(min(i, j), max(i, j)) for (i, j), c in program.edges() if c.x > 0.5})
+    note = "" if status == solver.OptimizationStatus.OPTIMAL else f"best set found in {seconds:g} s, not proven optimal"
+    return Selection(
+        tuple(order.tolist()), tuple(edges), float(model.objective_value), weights.coarse * problem.r[order], note=note
+    )
 
 
 class _Program:
@@ -169,3 +165,34 @@ class _Program:
             model += t[i] <= self.b[i]
         model += xsum(t) == size  # equation 13
         model += xsum(e) == 1
+
+    def edges(self) -> list[tuple[tuple[int, int], Any]]:
+        """The pair of tables of each join variable."""
+        return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]
+
+
+def _of_columns(weights: JarWeights) -> JarWeights:
+    """The weights for a problem whose joins of columns include the link scores."""
+    return replace(weights, link_share=0.0)
+
+
+def _formed(form: Form) -> Method[Floats, ColumnProblem]:
+    weights = jar_weights(form, MIP.name)
+    return replace(
+        MIP,
+        relevance=form.relevance,
+        prepare=partial(column_by_column, link_share=weights.link_share, setup=form.setup),
+        select=partial(mip, weights=_of_columns(weights), variant=form.variant or "F", seconds=SECONDS),
+        said=form.said(weights),
+    )
+
+
+MIP: Method[Floats, ColumnProblem] = Method(
+    "mip",
+    "solves JAR's integer program with a solver",
+    by_both,
+    partial(column_by_column, link_share=LINKED_WEIGHTS.link_share),
+    partial(mip, weights=_of_columns(LINKED_WEIGHTS), seconds=SECONDS),
+    decomposer=Decomposer(),
+    form=_formed,
+)
