@@ -108,7 +108,7 @@ def _nearest(question: Question, databases: Databases, *, rerank: bool) -> tf.TA
     """RAG over a database, whose rows are embedded once."""
     tag = tf.rag(databases.corpus(question.database), aggregate=question.type == "aggregation")
     searched = databases.nearest_rows(question.database)
-    return replace(tag, exec=searched.reranked() if rerank else searched)
+    return replace(tag, exec=replace(searched, rerank=rerank))
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ _CUES = {
 _ASKED = {kind: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE) for kind, words in _CUES.items()}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 FEATURES = (
-    "one", "tables", *_REASONS, "aggregate unasked", "asked unaggregated", "group unasked", "not unasked",
-    "asked not", "extreme unasked", "asked extreme", "literals unasked", "names unused", "numbers unused",
-    "columns unasked", "items unasked", "joins", "repeats", "distinct unasked", "condition unasked", "null cells",
+    "one", "tables", *_REASONS, "aggregate unasked", "group unasked", "asked not", "extreme unasked", "asked extreme",
+    "names unused", "numbers unused", "columns unasked", "items unasked", "joins", "repeats", "distinct unasked",
+    "null cells",
 )  # fmt: skip
 LOWERS = tuple(name for name in FEATURES if name not in ("one", "tables", "joins"))
 """Features that speak against an answer: none may raise the chance, whatever the wrong variants were like."""
@@ -121,11 +121,9 @@ def _of_statement(question: str, execution: Execution, found: RetrievedTables | 
     asks = {kind for kind, cue in _ASKED.items() if cue.search(question)}
     calls = {node.name.lower() for node in tree.find_all(exp.Anonymous) if is_aggregate(node)}
     yield "aggregate unasked", float(len((calls & {"count", "avg", "sum"}) - _allowed(asks, tree)))
-    yield "asked unaggregated", float(len(_needed(asks) - calls))
     is_grouped, extremes = tree.find(exp.Group) is not None, {"max", "min"} & asks
     yield "group unasked", float(is_grouped and not asks & {"group", "max", "min", "having"})
     has_not = tree.find(exp.Not, exp.NEQ, exp.Except) is not None or "IS NULL" in sql.upper()
-    yield "not unasked", float(has_not and "not" not in asks)
     yield "asked not", float("not" in asks and not has_not)
     directions = {
         "max" if node.args.get("desc") else "min" for node in tree.find_all(exp.Ordered) if tree.find(exp.Limit)
@@ -133,12 +131,7 @@ def _of_statement(question: str, execution: Execution, found: RetrievedTables | 
     yield "extreme unasked", float(bool(directions) and not directions & extremes)
     yield "asked extreme", float(bool(extremes) and not directions & extremes)
     yield "distinct unasked", float(tree.find(exp.Distinct) is not None and "distinct" not in asks)
-    yield "condition unasked", float(tree.find(exp.Having) is not None and "having" not in asks)
-    folded = question.casefold()
     words = {_stem(word) for word in _WORD.findall(question)}
-    texts = [node.this.strip("%").casefold() for node in tree.find_all(exp.Literal) if node.this.strip("%")]
-    own = [text for text in texts if len(text) > 1 and not isinstance(text, int)]
-    yield "literals unasked", float(min(sum(text not in folded for text in own), 2))
     names = {} if found is None else {text.casefold() for hit in found.tables[:5] for _, text in hit.cells}
     lowered = sql.casefold()
     yield "names unused", float(min(sum(name not in lowered for name in names), 2))
@@ -159,10 +152,6 @@ def _allowed(asks: set[str], tree: exp.Expr) -> set[str]:
     """The aggregates that the words of a question explain; counts also rank groups and select them."""
     allowed = asks & {"count", "avg", "sum"} | ({"count"} if "sum" in asks else set())
     return allowed | ({"count", "sum"} if asks & {"max", "min", "having"} and tree.find(exp.Group) else set())
-
-
-def _needed(asks: set[str]) -> set[str]:
-    return asks & {"avg"} | ({"count"} if "count" in asks and "sum" not in asks else set())
 
 
 def _stem(word: str) -> str:

@@ -136,14 +136,16 @@ class Generator:
         Raises:
             LMError: the model gave no answer.
         """
-        written = _written_already(rows)
-        if written is not None:
-            return Generated(written)
-        if not self.text and _are_the_answer(rows):
-            values = tuple(plain_values(rows))
-            return Generated(_in_words(rows, values), values)
         execution = results.recall(rows, "execution")
         query = None if execution is None else execution.query
+        if execution is not None and execution.is_text and rows.shape == (1, 1):
+            cell = rows.iat[0, 0]
+            if isinstance(cell, str) and cell.strip():  # the text that sem_agg made of all rows in the query
+                return Generated(cell)
+        are_few = not len(rows) or (not is_empty(rows) and rows.size <= _MOST_VALUES)
+        if query is not None and query.wants_text is False and not self.text and are_few:
+            values = tuple(plain_values(rows))
+            return Generated(_in_words(rows, values), values)
         lines = _lines(rows)
         if _fitting(lines) < len(lines):
             # The instruction is of the user, and may hold braces that name no column.
@@ -152,23 +154,6 @@ class Generator:
             rows = pd.DataFrame({"notes on all rows": notes.iloc[:, 0].to_list()})
         generated: Generated = yield from one_value(gen_prompt(request, rows, query), parse_generated)
         return generated
-
-
-def _written_already(rows: pd.DataFrame) -> str | None:
-    """The text that ``sem_agg`` made of all rows in the query: it is the answer."""
-    execution = results.recall(rows, "execution")
-    if execution is None or rows.shape != (1, 1) or not execution.is_text:
-        return None
-    cell = rows.iat[0, 0]
-    return cell if isinstance(cell, str) and cell.strip() else None
-
-
-def _are_the_answer(rows: pd.DataFrame) -> bool:
-    """Whether ``syn`` says that no text is needed, so that the values of the rows are the answer, or there are none."""
-    execution = results.recall(rows, "execution")
-    if execution is None or execution.query.wants_text is not False:
-        return False
-    return not len(rows) or (not is_empty(rows) and rows.size <= _MOST_VALUES)
 
 
 def _in_words(rows: pd.DataFrame, values: Sequence[Any]) -> str:

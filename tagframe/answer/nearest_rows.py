@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -200,10 +200,6 @@ class NearestRows:
     def __getstate__(self) -> dict[str, Any]:
         # The texts of rows may be of columns that were hidden since.
         return {**self.__dict__, "_indexed": None}
-
-    def reranked(self) -> NearestRows:
-        """The same, with the rows sorted by the model's scores."""
-        return replace(self, rerank=True)
 
     def _embedder(self) -> Embedder:
         embedder = self.embedder if self.embedder is not None else get_embedder()

@@ -9,11 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.references import Column
+from tagframe.corpus.references import Column, in_role
 from tagframe.corpus.told import ToldKey
 from tagframe.errors import HiddenColumn, InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
@@ -108,35 +106,24 @@ def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
         for column in columns:
             if all(one.name != column for one in corpus.profile(table).columns):
                 return {"problem": f"{table}.{column} is gone"}
-    ends = [key.left_table, key.right_table]
-    pair = KeyPair(key.left_table, key.left_columns, key.right_table, key.right_columns)
-    if key.left_table == key.right_table:
-        return _held_in_itself(corpus, key)
+    # A table that references itself is joined in a role.
+    is_own = key.left_table == key.right_table
+    other = in_role(key.right_table, "partner") if is_own else key.right_table
+    pair = KeyPair(key.left_table, key.left_columns, other, key.right_columns)
+    ends = [key.left_table, *([] if is_own else [key.right_table])]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plan = plan_tables(corpus, ends, anchor=ends[0], given=[pair], stack_unions=False)
             _, report = run_plan(plan, corpus, how="left", on_fanout="allow", on_loss="allow", on_ambiguous="allow",
                                  columns=[])  # fmt: skip
+    except HiddenColumn as error:
+        return {"problem": f"it cannot be checked: {error}"}
     except JoinError as error:
         return {"problem": str(error).splitlines()[0]}
     (step,) = report.steps
     keyed = step.rows_in - step.null_keys
     return {"matched": step.matched / keyed if keyed else 1.0, "fan_out": step.fan_out}
-
-
-def _held_in_itself(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
-    """The same for a table that references itself, which a plan has only once."""
-    try:
-        rows = corpus.read(key.left_table, list(dict.fromkeys([*key.left_columns, *key.right_columns])))
-    except HiddenColumn as error:
-        return {"problem": f"it cannot be checked: {error}"}
-    ours = pd.MultiIndex.from_frame(rows[list(key.left_columns)].dropna())
-    theirs = pd.MultiIndex.from_frame(rows[list(key.right_columns)].dropna())
-    matched = ours.isin(theirs)
-    found = theirs[theirs.isin(ours)]
-    fan_out = len(found) / max(found.nunique(), 1)
-    return {"matched": float(matched.mean()) if len(ours) else 1.0, "fan_out": fan_out}
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

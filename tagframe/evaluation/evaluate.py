@@ -20,7 +20,6 @@ from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
 from tagframe.evaluation.match import is_ordered, match
 from tagframe.evaluation.scores import scores_of
 from tagframe.joins.roles import without_roles
-from tagframe.keys import KeyPair
 from tagframe.learning.reading import Names, read_statement
 from tagframe.progress import shown
 from tagframe.retrieval import retrieve_tables
@@ -126,7 +125,7 @@ def _judged(
             )
             if needed.joins:
                 joins = without_roles(found.joins, corpus)
-                seen = {side for key in joins for side in _told(key).sides}
+                seen = {side for key in joins for side in ToldKey.of(vars(key)).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)
             if answers and sql.strip():
@@ -152,10 +151,6 @@ def _of_tables(text: str, names: Names) -> Statement:
     if not given:
         raise UnreadStatement("neither SQL nor tables are given")
     return Statement(tuple(sorted(set(names.tables(given).values()))))
-
-
-def _told(key: KeyPair) -> ToldKey:
-    return ToldKey.of(vars(key))
 
 
 def _plain(frame: pd.DataFrame) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
@@ -40,15 +40,11 @@ _TEXTS = (
 
 def calibrated(relevance: Relevance, embedder: Embedder | None) -> Relevance:
     """The relevance with its cosines on MiniLM's scale. Those of MiniLM itself, and zeros, stay as they are."""
-    if embedder is None or embedder.name == FITTED_WITH:
+    if not unfitted(embedder):
         return relevance
-    return replace(
-        relevance,
-        table=scaled(relevance.table, embedder),
-        column=scaled(relevance.column, embedder),
-        words=scaled(relevance.words, embedder),
-        attributes=scaled(relevance.attributes, embedder),
-    )
+    names = ("table", "column", "words", "attributes")
+    parts: dict[str, Any] = {name: scaled(getattr(relevance, name), embedder) for name in names}
+    return replace(relevance, **parts)
 
 
 def scaled(cosines: Floats, embedder: Embedder | None) -> Floats:

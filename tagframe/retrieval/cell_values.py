@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,12 +126,9 @@ class ValueIndex:
                     spans += [span] * len(found_as)
         canonicals = [canonical(value)[0] or "" for value in texts]
         keys = hash_texts(canonicals) if texts else np.zeros(0, dtype=np.uint64)
-        start_at = np.searchsorted(self._hashes, keys, side="left")
-        end_at = np.searchsorted(self._hashes, keys, side="right")
         taken = [False] * len(words)
         found: list[tuple[int, ValueHit]] = []
-        for position, (value, span) in enumerate(zip(texts, spans, strict=True)):
-            owners = self._owners[start_at[position] : end_at[position]]
+        for position, (value, span, owners) in enumerate(zip(texts, spans, self._owners_of(keys), strict=True)):
             if not len(owners) or any(taken[span[0] : span[1]]):
                 continue
             taken[span[0] : span[1]] = [True] * (span[1] - span[0])
@@ -145,19 +142,19 @@ class ValueIndex:
         self, words: Sequence[str], stops: Sequence[bool], taken: Sequence[bool]
     ) -> list[tuple[int, ValueHit]]:
         """Single words that no cell has as they are, where cells have another form of them; none is a name."""
-        found = []
+        found: list[tuple[int, ValueHit]] = []
         for position, (word, is_stop) in enumerate(zip(words, stops, strict=True)):
             if is_stop or taken[position] or len(word) < SHORTEST or not word.isalpha():
                 continue
             others, keys = _other_forms(word)
-            first = np.searchsorted(self._hashes, keys, side="left")
-            last = np.searchsorted(self._hashes, keys, side="right")
-            known = np.flatnonzero(last > first).tolist()
-            if not known:
-                continue
-            owners = self._owners[first[known[0]] : last[known[0]]]
-            found.append((position, self._hit(word, owners, False, others[known[0]])))
+            known = ((form, owners) for form, owners in zip(others, self._owners_of(keys), strict=True) if len(owners))
+            found += [(position, self._hit(word, owners, False, form)) for form, owners in islice(known, 1)]
         return found
+
+    def _owners_of(self, keys: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.int32]]:
+        """The columns that hold each value, by its hash, ascending."""
+        ends = (np.searchsorted(self._hashes, keys, side=side).tolist() for side in ("left", "right"))
+        return [self._owners[first:last] for first, last in zip(*ends, strict=True)]
 
     def _hit(self, text: str, owners: npt.NDArray[np.int32], is_name: bool, cell: str = "") -> ValueHit:
         """The hit of words that these columns hold: the first column of each table, the owners being ascending."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -68,15 +68,19 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
         ):
             by_database[_around(table)].append(table)
     parts = [ids for database, members in by_database.items() for ids in _groups(database, members, tables, facts)]
-    first = {ids[0]: ids for ids in parts}
-    others = {id for ids in parts for id in ids[1:]}
+    return _of_pieces(tables, parts)
+
+
+def _of_pieces(tables: Sequence[TableProfile], parts: Iterable[Sequence[str]]) -> list[Family]:
+    """The tables, with the tables of these ids as pieces of one."""
+    first = {ids[0]: tuple(ids) for ids in parts}
+    others = {id for ids in first.values() for id in ids[1:]}
     names = {table.id: table.name for table in tables}
     return [
-        Family(table, shared_name([names[id] for id in first[table.id]]), first[table.id])
-        if table.id in first
-        else Family(table, table.name)
+        Family(table, shared_name([names[id] for id in ids]) if ids else table.name, ids)
         for table in tables
         if table.id not in others
+        for ids in [first.get(table.id, ())]
     ]
 
 
@@ -187,27 +191,17 @@ def _is_written(name: str, question: str) -> bool:
     return bool(name) and re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", text) is not None
 
 
-def families_at(
-    tables: Sequence[TableProfile], first: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]
-) -> list[Family]:
+def families_at(tables: Sequence[TableProfile], pieces: npt.NDArray[np.int64]) -> list[Family]:
     """The result of :func:`families` for the same tables, made again from positions.
 
     Args:
         tables: the profiles, sorted by id.
-        first: shape (families,), the position of each family's first piece.
         pieces: shape (pieces, 2): the number of a family, and the position of a piece; no rows for single tables.
     """
-    parts: dict[int, list[TableProfile]] = defaultdict(list)
+    parts: dict[int, list[str]] = defaultdict(list)
     for number, position in pieces.tolist():
-        parts[number].append(tables[position])
-    return [
-        Family(
-            tables[position], shared_name([piece.name for piece in parts[number]]), tuple(p.id for p in parts[number])
-        )
-        if number in parts
-        else Family(tables[position], tables[position].name)
-        for number, position in enumerate(first.tolist())
-    ]
+        parts[number].append(tables[position].id)
+    return _of_pieces(tables, parts.values())
 
 
 def _groups(

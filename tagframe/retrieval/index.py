@@ -164,7 +164,7 @@ class RetrievalIndex:
         if kept is None:
             self.families = families(profiles, self._facts, apart=apart)
         else:
-            self.families = families_at(profiles, kept["families"], kept["pieces"])
+            self.families = families_at(profiles, kept["pieces"])
         self.tables = tuple(family.table for family in self.families)
         shown = readable.profiles
         if len(self.tables) < len(profiles):
@@ -341,40 +341,28 @@ class RetrievalIndex:
         """The values in cells."""
         return ValueIndex(self.tables, self._kept_part("values"))
 
-    @once
-    def joinability(self) -> Joinability:
-        """ω in our form."""
-        return self._joinability(self.declared_keys)
-
-    def _joinability(self, declared: bool) -> Joinability:
-        if self.vectors is None:
-            return Joinability(self.tables, declared=declared)
-        return Joinability(self.tables, self._distinct, self.vectors.column_row, declared=declared)
-
     def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
-        """ω in another form.
+        """ω.
 
         Args:
             omega: of the paper's text or of its authors' code; None for ours.
             declared: whether declared keys get 1; None as in this index.
         """
-        declared = self.declared_keys if declared is None else declared
-        if omega is None and declared == self.declared_keys:
-            return self.joinability
-        known = self._other_joins.get((omega, declared))
-        if known is None:
+        form = omega, self.declared_keys if declared is None else declared
+        if form not in self._joins:
+            self._joins.setdefault(form, self._joinability(*form))
+        return self._joins[form]
+
+    def _joinability(self, omega: Omega | None, declared: bool) -> Joinability:
+        if omega is not None:
             encode = None if self.vectors is None else self.encode
-            if omega is None:
-                known = self._joinability(declared)
-            else:
-                known = (TextOmega if omega == "text" else CodeOmega)(
-                    self.tables, self.named, encode, declared=declared
-                )
-            known = self._other_joins.setdefault((omega, declared), known)
-        return known
+            made = TextOmega if omega == "text" else CodeOmega
+            return made(self.tables, self.named, encode, declared=declared)
+        rows = () if self.vectors is None else (self._distinct, self.vectors.column_row)
+        return Joinability(self.tables, *rows, declared=declared)
 
     @once
-    def _other_joins(self) -> dict[tuple[Omega | None, bool], Joinability]:
+    def _joins(self) -> dict[tuple[Omega | None, bool], Joinability]:
         return {}
 
     def links_in(self, declared: bool | None) -> Links:
@@ -409,11 +397,10 @@ class RetrievalIndex:
 
     def names_of(self, table: int) -> Names:
         """The names of a table and its columns."""
-        known = self._names.get(table)
-        if known is None:
+        if table not in self._names:
             keys = self.is_key[self._starts[table] : self._starts[table + 1]].tolist()
-            known = self._names[table] = Names.of(self.named[table], keys)
-        return known
+            self._names[table] = Names.of(self.named[table], keys)
+        return self._names[table]
 
     @once
     def _names(self) -> dict[int, Names]:
@@ -616,14 +603,23 @@ _CODE = (
 )
 
 
-_REMEMBERED = 8
-
-
-class _Slot:
-    """The place of one index: the first thread that asks for it makes it, and others wait."""
+class _Made:
+    """An index; the first thread that asks for it makes it, and others wait. Equal ones have equal tables."""
 
     def __init__(self, corpus: Corpus, embedder: Embedder | None, apart: str | None) -> None:
-        self._corpus, self._embedder, self._apart = corpus, embedder, apart
+        self._corpus, self._embedder, self._apart, self._tables = corpus, embedder, apart, corpus.profiles
+
+    def __hash__(self) -> int:
+        # Of the tables only their ids: there may be many.
+        return hash((id(self._embedder), self._apart, *(table.id for table in self._tables)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Made)
+            and self._embedder is other._embedder
+            and self._apart == other._apart
+            and self._tables == other._tables
+        )
 
     @once
     def index(self) -> RetrievalIndex:
@@ -635,22 +631,13 @@ class _Slot:
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
-class _Tables:
-    """The tables that identify a corpus. There may be many, so their hash is computed once for the same tuple."""
-
-    def __init__(self, tables: tuple[TableProfile, ...]) -> None:
-        self.tables = tables
-        self._hash: int = next((known._hash for _, known, _ in _slots if known.tables is tables), None) or hash(tables)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Tables) and (self.tables is other.tables or self.tables == other.tables)
-
-
-_slots: OrderedDict[tuple[int, _Tables, str | None], _Slot] = OrderedDict()
 _lock = threading.Lock()
+
+
+@functools.lru_cache(maxsize=8)
+def _shared(made: _Made) -> _Made:
+    """The first of equal ones."""
+    return made
 
 
 def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
@@ -666,17 +653,11 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
         # If the table belongs to no family, the index is the shared one.
         may_be = any(letter.isdecimal() for letter in anchor)
         apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
-    with _lock:
-        # The slot holds the embedder, so that its id stays.
-        key = (id(embedder), _Tables(corpus.profiles), apart)
-        slot = _slots.setdefault(key, _Slot(corpus, embedder, apart))
-        _slots.move_to_end(key)
-        while len(_slots) > _REMEMBERED:
-            _slots.popitem(last=False)
-    return slot.index
+    with _lock:  # else two threads may each be the first
+        made = _shared(_Made(corpus, embedder, apart))
+    return made.index
 
 
 def forget() -> None:
     """Release the indexes in this process's memory; the next question opens or makes the index that it needs."""
-    with _lock:
-        _slots.clear()
+    _shared.cache_clear()

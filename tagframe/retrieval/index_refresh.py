@@ -56,7 +56,7 @@ def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     """
     parts = {name: getattr(index, name).arrays() for name in _PARTS}
     found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-    found |= {"widths": index.widths, "is_key": index.is_key, **_families(index), **_state(index, kind)}
+    found |= {"widths": index.widths, "is_key": index.is_key, "pieces": _pieces(index), **_state(index, kind)}
     if index.vectors is not None:
         vectors = index.vectors
         of_tables, of_columns = _documents(index.readable, index.one_name)
@@ -117,7 +117,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
         "links": index.links.arrays(part_of(before, "links"), tables, changed),
     }
     found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-    found |= {"widths": widths, **_families(index), **state}
+    found |= {"widths": widths, "pieces": _pieces(index), **state}
     found["is_key"] = columns.into(before["is_key"], np.zeros(len(columns.new), dtype=bool))
     keys = index.links.key_columns({index.tables[position].database for position in changed})
     starts = np.cumsum(widths) - widths
@@ -203,13 +203,11 @@ def _documents(named: Sequence[TableProfile], hide_database: bool) -> tuple[list
     return [table_document(table, hide_database=hide_database) for table in named], of_columns
 
 
-def _families(index: RetrievalIndex) -> dict[str, npt.NDArray[Any]]:
+def _pieces(index: RetrievalIndex) -> npt.NDArray[np.int64]:
+    """As for :func:`~tagframe.retrieval.families.families_at`."""
     position = {table.id: number for number, table in enumerate(index.profiles)}
     pieces = [(number, position[id]) for number, one in enumerate(index.families) for id in one.parts]
-    return {
-        "families": np.array([position[one.table.id] for one in index.families], dtype=np.int64),
-        "pieces": np.array(pieces, dtype=np.int64).reshape(-1, 2),
-    }
+    return np.array(pieces, dtype=np.int64).reshape(-1, 2)
 
 
 def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:

@@ -79,7 +79,7 @@ class Joinability:
 
     def schema(self, left: int, right: int) -> Floats:
         """The schema similarity of the columns of two tables: shape (columns of ``left``, columns of ``right``)."""
-        schema = _overlap(self._of(left).words, self._of(right).words)
+        schema = overlap(self._of(left).words, self._of(right).words)
         if self._vectors is not None:
             cosine = np.clip(self._columns_of(left) @ self._columns_of(right).T, 0.0, 1.0)
             schema = SEMANTIC_SHARE * cosine + (1 - SEMANTIC_SHARE) * schema
@@ -154,8 +154,8 @@ class _TableFacts:
         self.values, self.owner = values[order], owner[order]
 
 
-def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Floats:
-    """Jaccard similarity of the words of all pairs: shape (len(left), len(right))."""
+def overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Floats:
+    """Jaccard similarity of all pairs of sets of words: shape (len(left), len(right))."""
     position = {word: number for number, word in enumerate(frozenset().union(*left))}
     has = np.zeros((len(left), len(position)))
     for row, words in zip(has, left, strict=True):

@@ -143,22 +143,20 @@ class Links:
 
     def matrix(self, tables: Sequence[int]) -> Floats:
         """Link scores among some tables: shape (n, n), symmetric, zero diagonal."""
-        position = {table: row for row, table in enumerate(tables)}
-        scores = np.zeros((len(tables), len(tables)))
-        for row, table in enumerate(tables):
-            for other, score in self.of(table):
-                if other in position:
-                    scores[row, position[other]] = score
-        return scores
+        return self._between_any(tables, np.float64, 1)
 
     def refers(self, tables: Sequence[int]) -> npt.NDArray[np.bool_]:
         """Which tables refer to which by their best key pair: shape (n, n), the referring one first."""
+        return self._between_any(tables, np.bool_, 2)
+
+    def _between_any(self, tables: Sequence[int], dtype: Any, part: int) -> npt.NDArray[Any]:
+        """A part of :data:`Link` between any two of some tables: shape (n, n); 0 where there is none."""
         position = {table: row for row, table in enumerate(tables)}
-        found = np.zeros((len(tables), len(tables)), dtype=np.bool_)
+        found = np.zeros((len(tables), len(tables)), dtype=dtype)
         for row, table in enumerate(tables):
-            for other, _, is_left in self._links(table):
-                if other in position:
-                    found[row, position[other]] = is_left
+            for link in self._links(table):
+                if link[0] in position:
+                    found[row, position[link[0]]] = link[part]
         return found
 
     def of(self, table: int) -> Sequence[tuple[int, float]]:

@@ -73,6 +73,19 @@ class Examples:
         return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
 
+_NOT_GIVEN: Any = ()
+_LENGTHS = {
+    **dict.fromkeys(("omega", "link", "refers", "similarity", "mixed"), "nn"),
+    **dict.fromkeys(("source", "anchor", "looked", "learned"), "n"),
+    "fine": "qn",
+    "kind": "q",
+    "row_weight": "q",
+}
+"""The shapes of arrays that may be left out: n tables, q rows of ``fine``."""
+_DTYPES = dict.fromkeys(("kind", "source"), np.int64) | dict.fromkeys(("refers", "mixed", "anchor"), np.bool_)
+"""The dtypes of those that are no floats."""
+
+
 @dataclass(frozen=True, eq=False)
 class SelectionProblem:
     """The choice among n tables, as arrays only. Tables are sorted by id, so that ties go to the lower index.
@@ -104,19 +117,19 @@ class SelectionProblem:
     """
 
     r: Floats
-    fine: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    omega: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    kind: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    row_weight: Floats = field(default_factory=lambda: np.zeros(0))
-    signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    source: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    refers: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
-    similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    mixed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
-    anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    looked: Floats = field(default_factory=lambda: np.zeros(0))
-    learned: Floats = field(default_factory=lambda: np.zeros(0))
+    fine: Floats = _NOT_GIVEN
+    omega: Floats = _NOT_GIVEN
+    kind: npt.NDArray[np.int64] = _NOT_GIVEN
+    row_weight: Floats = _NOT_GIVEN
+    signals: Floats = _NOT_GIVEN
+    source: npt.NDArray[np.int64] = _NOT_GIVEN
+    link: Floats = _NOT_GIVEN
+    refers: npt.NDArray[np.bool_] = _NOT_GIVEN
+    similarity: Floats = _NOT_GIVEN
+    mixed: npt.NDArray[np.bool_] = _NOT_GIVEN
+    anchor: npt.NDArray[np.bool_] = _NOT_GIVEN
+    looked: Floats = _NOT_GIVEN
+    learned: Floats = _NOT_GIVEN
     examples: Examples | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
     confidence: float = CONFIDENCE
@@ -124,34 +137,21 @@ class SelectionProblem:
     def __post_init__(self) -> None:
         n = _floats("r", self.r, ndim=1).size
         q = len(self.fine) if np.size(self.fine) else 0
-        # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
-        square = np.broadcast_to(np.zeros(()), (n, n))
-        no_pair = np.broadcast_to(np.zeros((), dtype=np.bool_), (n, n))
-        shapes: dict[str, tuple[Any, Any]] = {
-            "r": (self.r, np.zeros(n)),
-            "fine": (self.fine, np.broadcast_to(np.zeros(()), (q, n))),
-            "omega": (self.omega, square),
-            "kind": (self.kind, np.zeros(q, dtype=np.int64)),
-            "row_weight": (self.row_weight, np.ones(q)),
-            "source": (self.source, np.zeros(n, dtype=np.int64)),
-            "link": (self.link, square),
-            "refers": (self.refers, no_pair),
-            "similarity": (self.similarity, square),
-            "mixed": (self.mixed, no_pair),
-            "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
-            "looked": (self.looked, np.zeros(n)),
-            "learned": (self.learned, np.zeros(n)),
-        }
-        for name, (given, default) in shapes.items():
+        object.__setattr__(self, "r", np.asarray(self.r, dtype=np.float64))
+        for name, lengths in _LENGTHS.items():
+            given, dtype = getattr(self, name), _DTYPES.get(name, np.float64)
+            shape = tuple({"n": n, "q": q}[length] for length in lengths)
             if not np.size(given):
-                object.__setattr__(self, name, default)
+                # Arrays that are not given take no memory: no data of a question may be quadratic in the corpus.
+                every = np.asarray(name == "row_weight", dtype=dtype)
+                object.__setattr__(self, name, np.broadcast_to(every, shape))
                 continue
-            array = np.asarray(given, dtype=default.dtype)
-            if array.shape != default.shape:
-                raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {default.shape}")
+            array = np.asarray(given, dtype=dtype)
+            if array.shape != shape:
+                raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {shape}")
             if not np.isfinite(array).all():
                 raise InvalidArgument(f"{name} holds values that are not finite")
-            if default is square and not np.array_equal(array, array.T):
+            if lengths == "nn" and dtype is np.float64 and not np.array_equal(array, array.T):
                 raise InvalidArgument(f"{name} is not symmetric; a join has no direction")
             object.__setattr__(self, name, array)
         signals = _floats("signals", self.signals, ndim=2) if np.size(self.signals) else np.zeros((n, 0))

@@ -348,32 +348,24 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
     columns = nearest_columns(profile, relevance, most, most * 3 // 4)
     left_out = sum(column.for_models for column in profile.columns) - len(columns)
     of_these = {column.name for column in nearest_columns(profile, relevance, detailed, detailed)}
-    shown: dict[str, Any] = {"table": profile.id}
-    if family.parts:
-        shown["the first of"] = f"{len(family.parts)} tables {family.name}"
-    if profile.description:
-        shown["description"] = profile.description[:_SAID]
-    if profile.rows:
-        shown["rows"] = profile.rows
     samples = {
         column.name[:_SAID]: [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]
         for column in columns
         if column.name in of_these and column.samples
     }
     bare = [name for column in columns if (name := column.name[:_SAID]) not in samples]
-    shown["columns"] = samples or bare
-    if samples and bare:
-        shown["columns without values"] = bare
-    told = {
-        column.name: column.description[:_DESCRIBED]
-        for column in columns
-        if column.description and column.name in of_these
+    told = {column.name: column.description[:_DESCRIBED] for column in columns if column.name in of_these}
+    shown = {
+        "table": profile.id,
+        "the first of": f"{len(family.parts)} tables {family.name}" if family.parts else "",
+        "description": profile.description[:_SAID],
+        "rows": profile.rows,
+        "columns": samples or bare,
+        "columns without values": bare if samples else [],
+        "descriptions": {name: text for name, text in told.items() if text},
+        "columns not shown": left_out,
     }
-    if told:
-        shown["descriptions"] = told
-    if left_out:
-        shown["columns not shown"] = left_out
-    return shown
+    return {name: value for name, value in shown.items() if value or name == "columns"}
 
 
 def guess(prompt: Prompt) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.once import once
@@ -90,23 +91,19 @@ def _may_stand(piece: str, start: int, is_last: bool) -> bool:
 
 def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tuple[TableProfile, ...]:
     """The tables under names that are split into words. The ids stay; tables whose names stay are the same objects."""
-    columns = {column.name for table in tables for column in table.columns}
-    apart = {name: segmenter.name(name) for name in columns.union(table.name for table in tables)}
-    return tuple(
-        replace(
-            table,
-            name=apart[table.name],
-            columns=tuple(
-                column if apart[column.name] == column.name else replace(column, name=apart[column.name])
-                for column in table.columns
-            ),
+    apart = cache(segmenter.name)
+
+    def split(table: TableProfile) -> TableProfile:
+        names = [column.name for column in table.columns]
+        if list(map(apart, names)) == names:
+            return table if apart(table.name) == table.name else table.called(apart(table.name))
+        columns = tuple(
+            column if apart(column.name) == column.name else replace(column, name=apart(column.name))
+            for column in table.columns
         )
-        if any(apart[column.name] != column.name for column in table.columns)
-        else table
-        if apart[table.name] == table.name
-        else table.called(apart[table.name])
-        for table in tables
-    )
+        return replace(table, name=apart(table.name), columns=columns)
+
+    return tuple(map(split, tables))
 
 
 class WordsApart:

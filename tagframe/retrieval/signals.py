@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit, held_names, held_terms, rarity_of
+from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import MEANT, Question
@@ -314,13 +316,8 @@ def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, li
 
 def _top3(index: RetrievalIndex, together: Floats) -> Floats:
     """The sum of the three best relevances in each table's database."""
-    order = np.lexsort((-together, index.database))
-    ordered = index.database[order]
-    first = np.searchsorted(ordered, np.arange(index.database.max(initial=-1) + 1))
-    rank = np.arange(len(order)) - first[ordered]
-    top3 = np.zeros(len(first))
-    np.add.at(top3, ordered, np.where(rank < 3, together[order], 0.0))
-    return top3[index.database]
+    rank = pd.Series(together).groupby(index.database).rank(method="first", ascending=False)
+    return np.bincount(index.database, np.where(rank <= 3, together, 0.0)).astype(np.float64)[index.database]
 
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
@@ -335,9 +332,6 @@ def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
 def near_duplicates(index: RetrievalIndex, tables: Sequence[int]) -> Floats:
     """How similar the tables' sets of column names are (Jaccard): shape (n, n), symmetric, zero diagonal."""
     held = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
-    alike = np.zeros((len(tables), len(tables)))
-    for i, mine in enumerate(held):
-        for j in range(i + 1, len(held)):
-            union = len(mine | held[j])
-            alike[i, j] = alike[j, i] = len(mine & held[j]) / union if union else 0.0
+    alike = overlap(held, held)
+    np.fill_diagonal(alike, 0.0)
     return alike

@@ -130,3 +130,12 @@ def test_keys_of_several_columns_and_keys_that_were_learned(tmp_path):
     assert check(corpus, tmp_path / "then.json").findings == ()
     (held,) = json.loads((tmp_path / "then.json").read_text())["keys"].values()
     assert held == {"matched": 1.0, "fan_out": 1.0}
+
+
+@pytest.mark.parametrize("key", ["staff.boss = staff.id", "staff.boss = desk.id"])
+def test_a_key_on_which_no_table_joins_is_told_of(tmp_path, key):
+    corpus = tf.open_corpus({"staff": pd.DataFrame({"id": [1, 2], "boss": [2, 1]}), "desk": pd.DataFrame({"id": [1]})})
+    corpus.keys.add(key)
+    corpus.hide("staff.boss", joinable=False)
+    (finding,) = check(corpus, tmp_path / "then.json").findings
+    assert "does not hold: it cannot be checked: frames.staff.boss is hidden" in finding

@@ -71,7 +71,14 @@ def exact(
         best = search.run()
         assert best is not None
     chosen, value = best
-    return _selection(problem, weights, search, chosen, value, note)
+    # Ordered by what the set would lose without each.
+    coarse = weights.coarse * problem.r[list(chosen)]
+    alone = np.array([search.fine[:, table].sum() for table in chosen])
+    order = np.lexsort((np.array(chosen), -(coarse + alone)))
+    edges, _ = spanning_forest(joinable(problem, weights), [*np.flatnonzero(problem.anchor).tolist(), *chosen])
+    parts = {"coarse": coarse[order], "fine": alone[order]}
+    score = parts["coarse"] + parts["fine"]
+    return Selection(tuple(chosen[position] for position in order), edges, value, score, parts, note=note)
 
 
 def objective(
@@ -288,30 +295,6 @@ class _Search:
                 is_better = top > self.best_value + _SLACK
                 if is_better or self.best_set is None or found < self.best_set:
                     self.best_value, self.best_set = max(top, self.best_value), found
-
-
-def _selection(
-    problem: SelectionProblem,
-    weights: JarWeights,
-    search: _Search,
-    chosen: tuple[int, ...],
-    value: float,
-    note: str,
-) -> Selection:
-    """The chosen tables, ordered by what the set would lose without each."""
-    together = [*np.flatnonzero(problem.anchor).tolist(), *chosen]
-    coarse = weights.coarse * problem.r[list(chosen)]
-    alone = np.array([search.fine[:, table].sum() for table in chosen])
-    order = np.lexsort((np.array(chosen), -(coarse + alone))) if chosen else np.zeros(0, dtype=np.intp)
-    edges, _ = spanning_forest(joinable(problem, weights), together)
-    return Selection(
-        tuple(chosen[position] for position in order),
-        edges,
-        value,
-        (coarse + alone)[order] if chosen else np.zeros(0),
-        {"coarse": coarse[order] if chosen else np.zeros(0), "fine": alone[order] if chosen else np.zeros(0)},
-        note=note,
-    )
 
 
 def jar_weights(form: Form, method: str) -> JarWeights:
