@@ -60,7 +60,7 @@ def in_database(sql: str, database: str) -> str:
 @RECORDS
 @SEEDED
 def command(folder: Path, questions: int, records: Path | None, seed: int) -> dict[str, Any]:
-    """Tokens of tool output per question, over all databases of a FOLDER in Spider's form (dev.json, database/).
+    """Tokens of tool output per question, over all databases of a FOLDER of benchmark data with rows.
 
     Example: python -m tag_bench agent_tokens ../shared/bench/spider_train
     """

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 import numpy as np
-from scipy import stats
 
 from tag_bench import FILE, benchmark
 from tag_bench.published import text_table
@@ -39,6 +38,8 @@ def mcnemar(only_first: int, only_second: int) -> float:
     >>> round(mcnemar(8, 1), 7), mcnemar(0, 0)
     (0.0390625, 1.0)
     """
+    from scipy import stats
+
     differing = only_first + only_second
     return float(stats.binomtest(only_first, differing).pvalue) if differing else 1.0
 

@@ -105,17 +105,12 @@ def write(tables: Iterator[Table], folder: Path) -> tuple[int, int]:
         with closing(Database(folder / f"{database}.sqlite")) as file:
             file.execute("PRAGMA synchronous = OFF")
             for table in group:
-                put(file, table)
+                file.table(table.name).create(dict(table.columns))
+                marks = ", ".join("?" * len(table.columns))  # sqlite-utils inserts 999 columns at most
+                with file.conn:
+                    file.conn.executemany(f"INSERT INTO {quoted(table.name)} VALUES ({marks})", table.rows)
                 count, columns = count + 1, columns + len(table.columns)
     return count, columns
-
-
-def put(file: Database, table: Table) -> None:
-    """Write one table."""
-    file.table(table.name).create(dict(table.columns))
-    marks = ", ".join("?" * len(table.columns))  # sqlite-utils inserts 999 columns at most
-    with file.conn:
-        file.conn.executemany(f"INSERT INTO {quoted(table.name)} VALUES ({marks})", table.rows)
 
 
 def change_one(folder: Path) -> None:
@@ -130,7 +125,8 @@ def spider2_tables(folder: Path) -> Iterator[Table]:
     with gzip.open(folder / "tables.jsonl.gz", "rt", encoding="utf-8") as lines:
         families = sorted(map(json.loads, lines), key=lambda family: str(family["database"]))
     for family in families:
-        columns = _distinct(family["columns"])
+        # SQLite ignores case: of names that differ only in it, the first one stays.
+        columns = list({column["name"].casefold(): column for column in reversed(family["columns"])}.values())[::-1]
         names = [(column["name"], _TYPES.get(column["type"].split("(")[0].upper(), "TEXT")) for column in columns]
         samples = [[str(value)[:200] for value in column.get("samples") or ()] for column in columns]
         rows = [
@@ -142,11 +138,6 @@ def spider2_tables(folder: Path) -> Iterator[Table]:
             # SQLite reserves names with this prefix.
             name = f"_{name}" if name.casefold().startswith("sqlite_") else name
             yield Table(family["database"], name, names, rows)
-
-
-def _distinct(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without names that differ from an earlier one only in case, because SQLite ignores case."""
-    return list({column["name"].casefold(): column for column in reversed(columns)}.values())[::-1]
 
 
 def spider2_questions(folder: Path) -> list[str]:
