@@ -63,9 +63,14 @@ def pytest_collect_file(file_path: Path) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that needs a PostgreSQL server is slow: each worker would start one."""
+    """A test that needs a PostgreSQL server is slow: each worker would start one.
+
+    It has the fixture, or asks for it by ``request`` where its case is named after the server.
+    """
     for item in items:
-        if "postgres" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        case = item.callspec.id if "request" in fixtures and hasattr(item, "callspec") else ""
+        if "postgres" in fixtures or "postgres" in case:
             item.add_marker(pytest.mark.slow)
 
 
