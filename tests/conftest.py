@@ -17,7 +17,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from _pytest.doctest import DoctestModule
 
 import tagframe
 from tag_bench.postgres_server import PostgresServer, postgres_server
@@ -53,12 +52,6 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Iterator[None]:
-    """No docstring of a test holds an example."""
-    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)
