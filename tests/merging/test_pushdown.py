@@ -81,6 +81,8 @@ def test_nothing_but_the_result_is_read(tmp_path, monkeypatch):
     assert (report.start_rows, report.rows, report.lost) == (4, 2, 1)
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_a_loss_is_warned_of_in_every_way(tmp_path):
     write(tmp_path / "d.sqlite", WHOLE)
     corpus = open_corpus(tmp_path / "d.sqlite", progress=False)
