@@ -13,6 +13,7 @@ ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.slow", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of ``make check``."""
     parser.addoption(
         "--quick",
         action="store_true",
