@@ -15,7 +15,8 @@ SECOND := .[dask,delta,lotus,narwhals,otel,postgres,sentence-transformers,test]
 
 # Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
 export PYTHONDONTWRITEBYTECODE :=
-# A worker for each core; whoever is done takes tests from another. Tests marked slow are not for every edit.
+# A worker for each core; whoever is done takes tests from another. Tests marked slow are not for every edit, nor is each
+# case of the others (conftest.py).
 WORKERS := -n logical --maxprocesses 8 --dist worksteal
 # What pandas 2 does otherwise than pandas 3 shows where frames are read, joined, judged and shown.
 FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py tests/engines/test_duckdb_frames.py \
@@ -28,11 +29,12 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
-.PHONY: help setup setup-pandas2 setup-demo setup-docs setup-live bench demo docs dist check test live lint test-main test-pandas2 constraints clean
+.PHONY: help setup setup-pandas2 setup-demo setup-docs setup-live bench demo docs dist check test live lint test-quick \
+	test-all test-main test-pandas2 constraints clean
 
 help:
 	@echo "make demo    install the base, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
-	@echo "make check   set up, lint, and run the fast tests: for everyday use"
+	@echo "make check   set up, lint, and run the quick tests (of each, two cases at most): for everyday use"
 	@echo "make test    set up, lint, and run every test on pandas 3, and with LOTUS on pandas 2 those that touch frames"
 	@echo "make live    ask a small model that runs on this machine, by every operator (a minute or two of one core)"
 	@echo "make docs    build the pages of docs/ into site/; make dist: the wheel and the source archive, in dist/"
@@ -92,10 +94,17 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: lint
-	$(BIN)/python -m pytest -q $(WORKERS) -m "not slow"
+# mypy takes one core, where it has nothing cached nearly a minute of it: the tests take what it leaves.
+check: setup
+	$(MAKE) --no-print-directory -j 2 lint test-quick
 
-test: lint setup-pandas2
+test: setup setup-pandas2
+	$(MAKE) --no-print-directory -j 2 lint test-all
+
+test-quick: setup
+	$(BIN)/python -m pytest -q $(WORKERS) --quick
+
+test-all:
 	$(MAKE) --no-print-directory $(AT_ONCE) test-main test-pandas2
 
 test-main: setup

@@ -33,4 +33,5 @@ def __getattr__(name: str) -> Any:
     if name.startswith(("sem_", "asem_", "load_sem_")):  # an operator that somebody else declared, if any
         functions = importlib.import_module("tagframe.operators.functions")
         return getattr(functions, name)
-    raise NameUnknown(f"no name {name!r} in tagframe: {did_you_mean(name, __all__)}")
+    nearest = "" if name.startswith("_") else f": {did_you_mean(name, __all__)}"
+    raise NameUnknown(f"no name {name!r} in tagframe{nearest}")

@@ -73,6 +73,8 @@ def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
     """
 
     def __getattr__(self: Any, name: str) -> Any:
+        if name.startswith("_"):  # pandas, notebooks and others look for their protocols, again and again
+            raise NameUnknown(f"{owner} has no attribute {name!r}")
         public = [known for known in dir(self) if not known.startswith("_")]
         raise NameUnknown(f"{owner} has no attribute {name!r}: {did_you_mean(name, public)}")
 

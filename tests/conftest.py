@@ -17,7 +17,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from _pytest.doctest import DoctestModule
 
 import tagframe
 from tag_bench.postgres_server import PostgresServer, postgres_server
@@ -55,17 +54,16 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         gc.enable()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Iterator[None]:
-    """No docstring of a test holds an example."""
-    return [found for found in (yield) if not isinstance(found, DoctestModule)]
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that needs a PostgreSQL server is slow: each worker would start one."""
+    """A test that needs a PostgreSQL server is slow: each worker would start one.
+
+    It has the fixture, or asks for it by ``request`` where its case is named after the server.
+    """
     for item in items:
-        if "postgres" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        case = item.callspec.id if "request" in fixtures and hasattr(item, "callspec") else ""
+        if "postgres" in fixtures or "postgres" in case:
             item.add_marker(pytest.mark.slow)
 
 

@@ -184,10 +184,11 @@ class TestBatches:
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         found = together.encode(texts)
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-        alone = np.stack([each.encode([text])[0] for text in texts[:30]])
+        alone = np.stack([each.encode([text])[0] for text in texts[:16]])
         # In whole numbers, the seventh digit may decide how a state is rounded.
-        np.testing.assert_allclose(found[:30], alone, atol=0.01 if int8 else 1e-6)
+        np.testing.assert_allclose(found[:16], alone, atol=0.01 if int8 else 1e-6)
 
+    @pytest.mark.slow
     def test_threads_share_batches_of_equal_length(self, minilm, monkeypatch):
         shapes = []
 

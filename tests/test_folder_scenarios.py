@@ -11,8 +11,9 @@ pytest.importorskip("xlsxwriter", reason="writes workbooks")
 
 from tests.folder_scenarios import SCENARIOS, Scenario, run
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_scenario_is_right_or_said(scenario: Scenario, tmp_path: Path) -> None:
     outcome = run(scenario, tmp_path)

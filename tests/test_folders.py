@@ -169,6 +169,7 @@ def test_tables_of_one_name_in_unlike_databases_are_no_pieces(tmp_path):
     assert all(not hit.parts for hit in corpus.retrieve_tables("all products", k=2).tables)
 
 
+@pytest.mark.slow
 def test_many_databases_in_one_folder_are_not_joined(tmp_path):
     """Twenty databases of the same names and dense ids, as teaching material has them."""
     for number in range(20):

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import json
 import pickle
-import sqlite3
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tagframe.cli import main
-from tagframe.errors import HiddenColumn, MissingExtra, TagframeError
+from tagframe.errors import HiddenColumn, TagframeError
 from tagframe.joins import JoinPlan
+from tests import opened_in
 
 ROWS = 40
 BASE, BADGE = 881_990_000, 667_700_700
@@ -74,55 +74,17 @@ CANARIES = ("zqs-", "1950-", "1961-", "d1950-", "8819900", "8819901", "8819904",
 """What cells of the hidden columns, and of what tells them, begin with."""
 
 
-def of_frames(folder: Path, _: Any) -> tf.Corpus:
-    return tf.open_corpus(TABLES)
+SOURCES = ["frames", "sqlite", "csv", "lake", "postgres", "engines"]
 
 
-def of_sqlite(folder: Path, _: Any) -> tf.Corpus:
-    with closing(sqlite3.connect(folder / "firm.sqlite")) as connection:
-        for name, frame in TABLES.items():
-            frame.to_sql(name, connection, index=False)
-    return tf.open_corpus(folder / "firm.sqlite")
-
-
-def of_csv(folder: Path, _: Any) -> tf.Corpus:
-    for name, frame in TABLES.items():
-        frame.to_csv(folder / f"{name}.csv", index=False)
-    return tf.open_corpus(folder)
-
-
-def of_parquet(folder: Path, _: Any) -> tf.Corpus:
-    pytest.importorskip("duckdb")
-    for name, frame in TABLES.items():
-        frame.to_parquet(folder / f"{name}.parquet")
-    return tf.open_corpus(folder, engine="duckdb")
-
-
-def of_postgres(folder: Path, request: pytest.FixtureRequest) -> tf.Corpus:
-    script = []
-    for name, frame in TABLES.items():
-        types = ", ".join(f"{column} {'bigint' if pd.api.types.is_integer_dtype(kind) else 'text'}"
-                          for column, kind in frame.dtypes.items())  # fmt: skip
-        rows = ", ".join(
-            "(" + ", ".join(repr(cell) for cell in row) + ")" for row in frame.astype(object).to_numpy().tolist()
-        )
-        script.append(f"CREATE TABLE {name} ({types}); INSERT INTO {name} VALUES {rows};")
-    return tf.open_corpus(request.getfixturevalue("database")("".join(script) + "ANALYZE;"), progress=False)
-
-
-def of_engines(folder: Path, _: Any) -> tf.Corpus:
-    """The table of hidden columns in SQLite, the others in CSV files: merges run across."""
-    pytest.importorskip("duckdb")
-    with closing(sqlite3.connect(folder / "firm.sqlite")) as connection:
-        EMPLOYEES.to_sql("employees", connection, index=False)
-        TEAMS.to_sql("teams", connection, index=False)
-    for name, frame in TABLES.items():
-        if name not in ("employees", "teams"):
-            frame.to_parquet(folder / f"{name}.parquet")
-    return tf.open_corpus(folder, engine="duckdb")
-
-
-SOURCES = [of_frames, of_sqlite, of_csv, of_parquet, of_postgres, of_engines]
+def opened(source: str, folder: Path, request: pytest.FixtureRequest) -> tf.Corpus:
+    if source != "engines":
+        return opened_in.opened(source, TABLES, folder, request)
+    # The table of hidden columns is in SQLite, others are in files: merges run across.
+    opened_in.sqlite({name: TABLES[name] for name in ("employees", "teams")}, folder)
+    return opened_in.opened(
+        "lake", {name: frame for name, frame in TABLES.items() if name not in ("employees", "teams")}, folder, request
+    )
 
 
 def told(text: Any) -> list[str]:
@@ -309,14 +271,10 @@ def hidden(corpus: tf.Corpus, *, from_models: bool = False) -> tf.Corpus:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
-def test_no_way_to_merge_tells_a_hidden_cell(make, request, tmp_path, capsys):
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_way_to_merge_tells_a_hidden_cell(source, request, tmp_path, capsys):
     folder = tmp_path / "firm"
-    folder.mkdir()
-    try:
-        corpus = hidden(make(folder, request))
-    except MissingExtra as error:
-        pytest.skip(str(error))
+    corpus = hidden(opened(source, folder, request))
     shown: dict[str, Any] = {}
     joined = 0
     for name, way in WAYS.items():
@@ -329,8 +287,8 @@ def test_no_way_to_merge_tells_a_hidden_cell(make, request, tmp_path, capsys):
         given, _ = outcome(lambda name=name, arguments=arguments: json.dumps(tools.call(name, arguments)))
         if where := told(given):
             shown[f"{name} {arguments}"] = where
-    if make in (of_sqlite, of_csv):
-        path = folder / "firm.sqlite" if make is of_sqlite else folder
+    if source in ("sqlite", "csv"):
+        path = folder / "s.sqlite" if source == "sqlite" else folder
         for line in COMMANDS:
             done = CliRunner().invoke(main, ["merge", str(path), *line])
             if where := told(done.output.replace(line[-1], "")):
@@ -343,9 +301,9 @@ def test_no_way_to_merge_tells_a_hidden_cell(make, request, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [of_frames, of_sqlite, of_postgres], ids=lambda make: make.__name__)
-def test_no_tool_tells_by_a_merge_what_is_hidden_from_models(make, request, tmp_path):
-    corpus = hidden(make(tmp_path, request), from_models=True)
+@pytest.mark.parametrize("source", ["frames", "sqlite", "postgres"])
+def test_no_tool_tells_by_a_merge_what_is_hidden_from_models(source, request, tmp_path):
+    corpus = hidden(opened(source, tmp_path, request), from_models=True)
     tools, shown = corpus.tools(), {}
     for name, arguments in TOOLS:
         given, _ = outcome(lambda name=name, arguments=arguments: json.dumps(tools.call(name, arguments)))

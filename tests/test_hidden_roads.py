@@ -24,6 +24,8 @@ from tagframe.cli import main
 from tagframe.corpus.told.files import facts_folder
 from tagframe.errors import HiddenColumn, TagframeError
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = pd.DataFrame(
     {"id": range(40), "ssn": [f" ZQS-{n:05}" for n in range(40)], "city": ["Porto", "Faro", "Lagos", "Braga"] * 10}
 )
@@ -293,7 +295,6 @@ def _rows_of(call: Callable[[], Any]) -> str:
     return ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
 def test_no_road_shows_a_hidden_cell(make, request, live, tmp_path, monkeypatch, own_store, caplog):
     caplog.set_level(logging.DEBUG)
@@ -340,7 +341,6 @@ def test_no_road_shows_a_hidden_cell(make, request, live, tmp_path, monkeypatch,
     assert shown == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
 def test_no_tool_shows_a_cell_that_is_hidden_from_models(make, request, tmp_path):
     corpus = make(tmp_path, request)
@@ -353,7 +353,6 @@ def test_no_tool_shows_a_cell_that_is_hidden_from_models(make, request, tmp_path
     assert shown == {}
 
 
-@pytest.mark.slow
 def test_the_shell_shows_no_hidden_cell(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = sqlite_at(tmp_path / "shop.sqlite")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -36,35 +37,22 @@ def room_of(path: Path) -> str:
 
 
 @functools.cache
-def parsed(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-
-
-def skipped(nodes: list[ast.AST]) -> set[ast.AST]:
-    """What stands under TYPE_CHECKING: it is only read by a type checker."""
-    return {
-        child
-        for node in nodes
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for statement in node.body
-        for child in ast.walk(statement)
-    }
-
-
-@functools.cache
 def imported_modules(path: Path) -> set[str]:
     """The modules of tagframe that a module imports when it runs, in functions too."""
-    found = set()
-    typing_only = skipped(parsed(path))
-    for node in parsed(path):
-        if node in typing_only:
-            continue
+    found: set[str] = set()
+    left: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while left:  # of statements only: no expression imports anything
+        node = left.pop()
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tagframe":
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 found.add(full if full in NAMES else str(node.module))
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names if alias.name.split(".")[0] == "tagframe")
+        # What stands under TYPE_CHECKING is only read by a type checker.
+        typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for field in ("orelse", "finalbody", "handlers", "cases", *(() if typing_only else ("body",))):
+            left.extend(getattr(node, field, ()))
     return found
 
 
@@ -104,9 +92,14 @@ def test_private_names_stay_in_their_file_or_class():
         assert reached_for(path) == [], path
 
 
+MAY_REACH = re.compile(r"(?<!\bself)(?<!\bcls)\._[A-Za-z]|^\s*from tagframe[^\n(]*(\([^)]*|[^\n]*)\b_[A-Za-z]", re.M)
+"""What a file has that takes a private name of others; few have, and parsing takes long."""
+
+
 def reached_for(path: Path) -> list[str]:
     """The private names of others that a file takes."""
-    nodes = parsed(path)
+    text = path.read_text(encoding="utf-8")
+    nodes = list(ast.walk(ast.parse(text))) if MAY_REACH.search(text) else []
     own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_self(node.value)}
     own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     own |= {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and is_name(node.target)}

@@ -66,6 +66,7 @@ def test_merges_statements_and_warnings_are_logged(tmp_path: Path, caplog: pytes
     assert "zqs" not in repr([vars(record) for record in caplog.records])
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_unless_the_log_is_wanted():
     program = "import tagframe, warnings; warnings.simplefilter('ignore'); tagframe.errors.warn('x', UserWarning)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -132,6 +132,7 @@ def test_an_embedder_of_a_package_is_made_when_it_is_named(stranger: Path, festi
         assert len(festival.retrieve_tables("Which films?", k=3, method="dense")) == 3
 
 
+@pytest.mark.slow
 def test_what_is_broken_is_named_and_breaks_nothing_else(stranger: Path, festival: tf.Corpus):
     frame = pd.DataFrame({"text": ["sea"]})
     with pytest.raises(PluginFailed, match=r"method 'broken' of the package 'stranger' \(stranger:MISSING\) cannot be"):

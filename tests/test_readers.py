@@ -18,6 +18,7 @@ from tagframe.agents.command import _seen
 from tagframe.answer import SQLLimits
 from tagframe.engines.frames import SeenTable, columns_tested
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, SQLFailed, TableNotFound, UnsafeSQL
+from tests import opened_in
 from tests import test_hidden_roads as hidden_roads
 from tests.answer import test_hostile_duckdb, test_hostile_postgres, test_hostile_sql
 from tests.test_hidden_roads import QUESTION, cells, tried
@@ -103,57 +104,28 @@ TABLE = pd.DataFrame(
 )
 
 
-def in_sqlite(folder, _):
-    with closing(sqlite3.connect(folder / "cinema.sqlite")) as connection:
-        for name in NAMES:
-            TABLE.to_sql(name, connection, index=False)
-    return tf.open_corpus(folder / "cinema.sqlite")
-
-
-def in_files(folder, _):
-    for name in NAMES:
-        TABLE.to_csv(folder / f"{name}.csv", index=False)
-    return tf.open_corpus(folder)
-
-
-def in_duckdb(folder, _):
-    pytest.importorskip("duckdb")
-    for name in NAMES:
-        TABLE.to_parquet(folder / f"{name}.parquet")
-    return tf.open_corpus(folder, engine="duckdb")
-
-
-def in_postgres(folder, request):
-    columns = "id int, title text, year int, note text, word text, secret text, hidden_note text, i int"
-    rows = ", ".join(map(str, TABLE.itertuples(index=False, name=None)))
-    url = request.getfixturevalue("database")(
-        " ".join(f"CREATE TABLE {name} ({columns}); INSERT INTO {name} VALUES {rows};" for name in NAMES)
-    )
-    return tf.open_corpus(url, progress=False)
-
-
 def hostile(module, *more):
     return [sql for name in ("WRITES", "HIDDEN", "READS", "MALFORMED", *more) for sql in getattr(module, name, ())]
 
 
-LISTS = [
-    (in_sqlite, hostile(test_hostile_sql, "HUNGRY")),
-    (in_files, hostile(test_hostile_sql)),
-    (in_duckdb, hostile(test_hostile_duckdb)),
-    (in_postgres, hostile(test_hostile_postgres)),
-]
+LISTS = {
+    "sqlite": hostile(test_hostile_sql, "HUNGRY"),
+    "csv": hostile(test_hostile_sql),
+    "lake": hostile(test_hostile_duckdb),
+    "postgres": hostile(test_hostile_postgres),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "statements"), LISTS, ids=lambda one: getattr(one, "__name__", ""))
-def test_no_hostile_statement_shows_a_hidden_row_or_column(make, statements, tmp_path, request):
-    corpus = make(tmp_path, request)
+@pytest.mark.parametrize("source", LISTS)
+def test_no_hostile_statement_shows_a_hidden_row_or_column(source, tmp_path, request):
+    corpus = opened_in.opened(source, dict.fromkeys(NAMES, TABLE), tmp_path, request)
     hide = [f"{name}.{column}" for name in NAMES for column in ("secret", "hidden_note")]
     tables = [id for id in corpus.ids if not id.endswith("secret")]
     rules = dict.fromkeys(tables, "year < 3000")
     run = tf.exec_sql(corpus.for_reader("support", hide=hide[:-2], tables=tables, where=rules), limits=LIMITS)
     shown = {}
-    for sql in statements:
+    for sql in LISTS[source]:
         asked = test_hostile_duckdb.filled(sql, tmp_path)
         try:
             said = repr(run(asked).to_dict("list"))
@@ -214,30 +186,13 @@ READ = [
 ]  # fmt: skip
 
 
-def many_in_postgres(folder, request):
-    rows = ", ".join(str(tuple(None if pd.isna(cell) else str(cell) for cell in row)) for row in MANY.values.tolist())
-    return request.getfixturevalue("database")(
-        "CREATE TABLE many (nr int, region text, amount float8, day date, at timestamp);"
-        f"INSERT INTO many VALUES {rows.replace('None', 'NULL')}"
-    )
-
-
-def many_in_sqlite(folder, request):
-    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
-        AS_TEXT.to_sql("many", connection, index=False)
-    return folder / "shop.sqlite"
-
-
-def many_in_lake(folder, request):
-    pytest.importorskip("duckdb")
-    MANY.to_parquet(folder / "many.parquet")
-    return folder
-
-
-@pytest.mark.parametrize("make", [lambda *_: {"many": MANY}, many_in_sqlite, many_in_lake, many_in_postgres])
-def test_a_source_chooses_the_rows_that_sqlite_would(make, tmp_path, request, monkeypatch):
-    opened = make(tmp_path, request)
-    corpus = tf.open_corpus(opened, progress=False, **({"engine": "duckdb"} if opened == tmp_path else {}))
+@pytest.mark.parametrize("source", ["frames", "sqlite", "lake", "postgres"])
+def test_a_source_chooses_the_rows_that_sqlite_would(source, tmp_path, request, monkeypatch):
+    if source == "postgres":
+        types = {"many": "nr int, region text, amount float8, day date, at timestamp"}
+        corpus = opened_in.postgres(request.getfixturevalue("database")(), {"many": MANY}, analysed=False, types=types)
+    else:
+        corpus = opened_in.opened(source, {"many": AS_TEXT if source == "sqlite" else MANY}, tmp_path, request)
     (id,) = corpus.ids
     engine, names = corpus.engine(id), list(MANY.columns)
 
@@ -251,10 +206,10 @@ def test_a_source_chooses_the_rows_that_sqlite_would(make, tmp_path, request, mo
             rule: sorted(nr for (nr,) in oracle.execute(f"SELECT nr FROM many WHERE {rule}")) for rule in CHOSEN + READ
         }
     assert {rule: seen(rule) for rule in CHOSEN + READ} == right
-    if not isinstance(opened, dict):
+    if source != "frames":
         monkeypatch.setattr(type(engine), "scan", None)  # the other rows are not even read
         ordered = {"'EU' < region", "AMOUNT <= 9.5 AND Region >= 'E'"}  # texts, as the server's language orders them
-        chosen = [rule for rule in CHOSEN if "postgresql" not in str(opened) or rule not in ordered]
+        chosen = [rule for rule in CHOSEN if source != "postgres" or rule not in ordered]
         assert {rule: seen(rule) for rule in chosen} == {rule: right[rule] for rule in chosen}
 
 

@@ -97,6 +97,7 @@ def needed() -> dict[str, Distribution]:
     return found
 
 
+@pytest.mark.slow
 def test_the_base_stays_small():
     """What is installed without any extra, and without bytecode, in MB; the encoder's files are 88 more."""
     sizes = {

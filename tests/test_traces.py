@@ -155,6 +155,7 @@ def test_metrics_count_requests_tokens_and_failures(server: Server, monkeypatch:
     provider.shutdown()
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_and_no_span_made_where_a_program_has_not_set_it_up():
     program = (
         "import sys, pandas as pd, tagframe as tf\n"

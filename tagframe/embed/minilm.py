@@ -9,6 +9,7 @@ import os
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,10 @@ class MiniLM(LocalEmbedder):
         Raises:
             EmbedderNotFound: as :meth:`load`.
         """
+        return self._words
+
+    @cached_property
+    def _words(self) -> list[str]:
         self.load()
         tokenizer, _ = self._model
         ranks: dict[str, int] = tokenizer.get_vocab()

@@ -116,6 +116,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
                 "(a provider's model) or embedder=None (the default model)"
             )
         try:
+            if self._folder is None and Path(self._source).is_absolute():
+                raise FileNotFoundError("there is no such folder")  # said before torch is imported, which takes seconds
             with quiet(*_LOGGERS):
                 from sentence_transformers import SentenceTransformer
 

@@ -143,6 +143,7 @@ def test_rows_come_with_what_is_behind_them(demo: Tools):
     assert fits(demo, "run_sql", {"sql": "SELECT title FROM films LIMIT 2", "limit": 3})["truncated"] is False
 
 
+@pytest.mark.slow
 def test_the_rows_behind_groups_are_found_once_and_what_is_left_out_is_said(monkeypatch):
     frame = pd.DataFrame({"id": range(40_000), "town": [None if n % 9 == 0 else f"t{n % 9000}" for n in range(40_000)]})
     corpus = tf.open_corpus({"people": frame})
@@ -164,6 +165,7 @@ def test_the_rows_behind_groups_are_found_once_and_what_is_left_out_is_said(monk
     assert "lacks the rows of frames.people: finding them takes too long" in told["note"]
 
 
+@pytest.mark.slow
 def test_long_results_come_in_pages_of_the_same_rows():
     frame = pd.DataFrame({"n": range(3_000), "text": ["ünïcödé 🎉 " * 5] * 3_000})
     tools = tf.open_corpus({"t": frame}).tools()

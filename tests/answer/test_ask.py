@@ -355,6 +355,7 @@ def test_questions_advance_together_and_one_that_fails_is_its_own(live, festival
     assert isinstance(third, AnswerRejected)
 
 
+@pytest.mark.slow
 def test_what_is_awaited_or_asked_of_many_has_a_quote_too(live, festival):
     sql = "SELECT title FROM films WHERE sem_filter('{title} is sad') LIMIT 3"
     live.answers = Model(sql)

@@ -79,6 +79,7 @@ def test_what_is_in_an_example_closes_nothing(asked: tf.Corpus):
     assert text(asked).count("</examples>") == 1
 
 
+@pytest.mark.slow
 def test_a_corrected_answer_is_given_again_and_no_model_is_asked_for_it(live, asked: tf.Corpus):
     wrong = "```sql\n-- answer: values\nSELECT count(*) FROM venues\n```"
     right = "SELECT title FROM films WHERE genre_code = 'ROM' ORDER BY title"

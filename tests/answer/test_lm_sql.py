@@ -444,6 +444,7 @@ def test_a_text_of_all_rows_is_the_answer_and_gen_is_not_asked(live, festival):
     assert [step.calls for step in answer.steps] == [1, 1, 0]
 
 
+@pytest.mark.slow
 def test_what_a_statement_asks_is_known_before_it_is_paid(corpus, live):
     sql = "SELECT title FROM films WHERE genre = 'DRA' AND sem_filter('{title} is a classic') AND sem_filter('{city} is far')"
     quote = tf.exec_sql(corpus, rows_per_call=None)(sql, quote=True)
@@ -464,6 +465,7 @@ def test_what_a_statement_asks_is_known_before_it_is_paid(corpus, live):
     assert sum("<tables>" in str(request.messages) for request in live.requests) == 1
 
 
+@pytest.mark.slow
 def test_a_quote_prices_the_model_that_would_be_asked(corpus, live):
     """Each function by the model of its own step, the text of the answer by that of ``gen``."""
     dear = tf.LM("openai/dear", api_base=live.url, api_key="none", price=tf.Price(1.0, 1.0))
@@ -533,6 +535,7 @@ def test_what_gives_few_rows_is_not_refused(lm, sql):
     assert len(run(corpus, sql, limits=FEW)[0]) <= 500
 
 
+@pytest.mark.slow
 def test_of_three_filters_the_first_may_leave_no_row_to_foretell_by(lm):
     corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
     lm.answer = lambda message: str("is b" not in message)

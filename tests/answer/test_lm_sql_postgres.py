@@ -26,6 +26,8 @@ from tagframe.lm import Completion, Prompt
 from tests.answer.drawn_conditions import Both, conditions, fill_in, same
 from tests.draws import DRAWS
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = r"""
 CREATE TABLE film (id int PRIMARY KEY, name text, kind varchar(9), year int, "Odd name" text, price numeric(6, 2),
     seen boolean, made date, doc json);
@@ -197,7 +199,6 @@ SAID_ONCE = fill_in(
 """Three rows, too few to audit, in one pack: they have a long cell in common."""
 
 
-@pytest.mark.slow
 @settings(max_examples=12 * DRAWS)
 @given(statement=statements(), rows_per_call=st.sampled_from([None, 3, "auto"]))
 @example(SAID_ONCE, "auto")

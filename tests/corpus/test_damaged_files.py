@@ -11,6 +11,7 @@ from tests.corpus.damaged_files import files_of, make, outcome
 from tests.draws import DRAWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [10, pytest.param(100 * DRAWS, marks=pytest.mark.slow)])
 def test_damaged_catalogues_and_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
     monkeypatch.setattr("tagframe.retrieval.index.LAKE", 0)  # of so many columns the index is kept

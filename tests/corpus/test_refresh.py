@@ -74,6 +74,7 @@ def _add_card(bank: Path) -> None:
         database.executescript("CREATE TABLE card (id INTEGER, kind TEXT); INSERT INTO card VALUES (1, 'gold')")
 
 
+@pytest.mark.slow
 def test_questions_to_a_corpus_that_follows_its_source_see_a_new_table(bank: Path):
     corpus, slow = tf.open_corpus(bank, refresh=AT_ONCE), tf.open_corpus(bank, refresh=NEVER)
     held = corpus.current()

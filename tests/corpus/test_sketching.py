@@ -22,6 +22,8 @@ from tagframe.merging import plan_tables
 
 pytest.importorskip("duckdb")
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     *(
         "a",
@@ -139,7 +141,6 @@ def test_of_every_type_postgres_computes_the_sketch_of_the_same_values_read_here
     assert {name: there[name] == sketch for name, sketch in here.items()} == dict.fromkeys([*COLUMNS, *MORE], True)
 
 
-@pytest.mark.slow
 def test_of_every_type_duckdb_computes_the_sketch_of_the_same_values_read_here(tmp_path):
     folder = tmp_path / "lake" / "everything"
     folder.mkdir(parents=True)

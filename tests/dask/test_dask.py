@@ -29,7 +29,11 @@ from tagframe.errors import (
     RowsFailed,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.pandas2,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -198,7 +202,6 @@ def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_killed_workers_pay_nothing_again(live: Server, tmp_path: Path):
     from distributed import Client, LocalCluster
@@ -250,7 +253,6 @@ def shop() -> tuple[pd.DataFrame, pd.DataFrame]:
     return orders, customers
 
 
-@pytest.mark.slow
 @pytest.mark.pandas2
 def test_a_merge_on_inferred_keys(shop: tuple[pd.DataFrame, pd.DataFrame]):
     orders, customers = shop
@@ -271,7 +273,6 @@ def test_a_merge_on_inferred_keys(shop: tuple[pd.DataFrame, pd.DataFrame]):
         assert "rows match" in str(report)
 
 
-@pytest.mark.slow
 def test_keys_that_are_given_and_faults(shop: tuple[pd.DataFrame, pd.DataFrame]):
     orders, customers = shop
     renamed = customers.rename(columns={"customer_id": "id"})

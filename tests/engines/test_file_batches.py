@@ -134,6 +134,8 @@ def test_a_file_that_is_cut_off_before_it_is_read_is_named(tmp_path: Path, sales
         list(batches)
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 @pytest.mark.parametrize("group", [5_000, 100_000])
 def test_a_slow_consumer_of_parquet_holds_a_few_batches_and_not_the_file(tmp_path: Path, group: int):
     texts = np.random.default_rng(0).bytes(20_000_000).hex()

@@ -177,6 +177,7 @@ class TestDuckDB:
         assert merged["name"].tolist() == ["Bo", "Ann"]
         assert [str(one).partition(" of ")[0] for one in opened(folder).problems] == ["the view 'named'"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [{}, {"where": {"town": "t2"}}, {"how": "left"}, {"limit": 7}])
     def test_merges_run_there_and_give_what_they_give_in_memory(self, tmp_path, duckdb, options):
         with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:

@@ -16,6 +16,8 @@ from tagframe.errors import FanOut, UnreadableTable
 from tagframe.merging import plan_tables, run_plan
 from tests.answer.guarded import run_sql
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 CREATE SCHEMA shop;
 CREATE TABLE shop.customer (customer_id int PRIMARY KEY, name varchar(20), spent numeric(12, 2), share numeric(4, 1));

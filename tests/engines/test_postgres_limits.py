@@ -23,6 +23,8 @@ from tagframe.errors import (
 )
 from tagframe.merging import plan_tables, run_plan
 
+pytestmark = pytest.mark.slow
+
 SLOW = "CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW slow AS SELECT a, pg_sleep(2)::text AS b FROM t"
 
 

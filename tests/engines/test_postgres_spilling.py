@@ -12,6 +12,8 @@ from tagframe.engines.postgres.pool import close_connections, looking, reading
 from tagframe.errors import SQLFailed
 from tests.answer.guarded import run_sql
 
+pytestmark = pytest.mark.slow
+
 ROLES = {"spills_plain": "-1", "spills_granted": "16GB", "spills_lower": "100MB", "spills_higher": "16GB"}
 """By role: the limit of its connections for merges and profiles."""
 

@@ -12,6 +12,8 @@ from tagframe.errors import UnreadableTableWarning
 from tagframe.merging import plan_tables, run_plan
 from tests.answer.guarded import run_sql
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 CREATE TABLE client (name varchar, city varchar, born timestamp, score numeric);
 INSERT INTO client SELECT 'c' || g, (ARRAY['Wien', 'Linz'])[1 + g % 2], '2000-01-01', g / 2.0

@@ -49,6 +49,7 @@ def test_a_name_with_a_blank_is_quoted(named):
     assert sorted(name.rpartition(".")[2] for name in needed) == ["customers", "order lines"]
 
 
+@pytest.mark.slow
 def test_rows_of_answers_are_compared_with_those_of_the_sql(corpus, tmp_path):
     def answer(request: Request) -> str:
         return SQL.replace("DESC", "ASC") if "fewest" in request.prompt else SQL

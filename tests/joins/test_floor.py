@@ -31,6 +31,7 @@ def test_a_plan_a_search_and_a_tool_refuse_it_too():
         found.merge()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::tagframe.errors.CoercedKeysWarning", "ignore::tagframe.errors.AmbiguousJoinWarning"
 )

@@ -16,8 +16,8 @@ from tag_bench.speed.keys import write_erp
 from tagframe.joins.infer import keys_between
 from tagframe.keys.inference import ACCEPTED
 from tests.draws import one_of
-from tests.joins.opened_in import by_files, by_frames, found_in, outcome, postgres, result, sqlite
 from tests.joins.schemas import SCENARIOS, Frames, random_schema, scenarios
+from tests.opened_in import by_files, by_frames, found_in, outcome, postgres, result, sqlite
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,8 @@ from tagframe.keys.checking import contains_in
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.merging import plan_tables
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 CREATE TABLE sale AS
     SELECT n AS sale_id, 1 + (n * 7) % 40000 AS box_id, 1 + n % 30000 AS shop_id, 'c' || n % 900 AS code

@@ -263,6 +263,7 @@ def test_a_role_may_follow_the_thing_and_persons_are_found_by_what_they_are():
     }
 
 
+@pytest.mark.slow
 def test_a_sketch_knows_its_error():
     size = 20_000
     shops = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(size)]})

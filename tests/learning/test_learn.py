@@ -114,6 +114,7 @@ def test_tables_and_joins_of_a_statement(shop: tf.Corpus, sql: str, tables: list
     assert joins(shop) == joined
 
 
+@pytest.mark.slow
 def test_a_join_that_was_run_is_a_key_unless_it_is_forbidden(shop: tf.Corpus):
     odd = "SELECT * FROM lines l JOIN customers c ON l.number = c.boss"
     shop.learn(odd)

@@ -95,7 +95,7 @@ def test_what_is_no_file_and_no_sql_is_refused_by_name(shop: tf.Corpus, given: s
 
 @pytest.mark.parametrize(
     "tail",
-    ["{{" * 50_000, "{% " * 50_000, "/* " * 50_000, "[" * 200_000, "'\\" * 99_999, "$a$ $b$ " * 20_000, "(" * 90_000],
+    ["{{" * 20_000, "{% " * 20_000, "/* " * 20_000, "[" * 20_000, "'\\" * 19_999, "$a$ $b$ " * 9_000, "(" * 20_000],
 )
 def test_hostile_texts_are_left_out_in_a_time_that_grows_as_they_do(shop: tf.Corpus, tmp_path: Path, tail: str):
     (tmp_path / "a.sql").write_text(f"{READS}; SELECT 1 FROM orders {tail}")

@@ -18,11 +18,6 @@ def merged(frames: Any, plan: JoinPlan | None = None, **options: Any) -> tuple[p
     return frame, frame.tag.merge_report
 
 
-def by_pandas(plan: JoinPlan, corpus: tf.Corpus, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
-    """The merge of whole tables in memory, which every other way is held equal to."""
-    return run_plan(plan, corpus, **options, by="memory")
-
-
 def counts(report: MergeReport) -> dict[str, Any]:
     """What a report counts, without where and how fast it was counted."""
     steps = [replace(step, seconds=0.0) for step in report.steps]
@@ -36,7 +31,14 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def alike(
-    plan: JoinPlan, corpus: tf.Corpus, *, by: str | None = None, ordered: bool = True, base: Any = None, **options: Any
+    plan: JoinPlan,
+    corpus: tf.Corpus,
+    *,
+    by: str | None = None,
+    ordered: bool = True,
+    typed: bool = False,
+    base: Any = None,
+    **options: Any,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """The merge, whose rows and counts are those of whole tables in memory.
 
@@ -45,12 +47,14 @@ def alike(
         corpus: where they are.
         by: the way it runs.
         ordered: whether the rows come in the same order.
+        typed: whether the columns are of the same dtypes.
         base: the plan and the corpus in memory, where not of the same tables.
         **options: of both merges.
     """
     frame, report = run_plan(plan, corpus, by=by, **options)  # type: ignore[arg-type]
-    expected, account = by_pandas(*(base or (plan, corpus)), **options)
+    expected, account = run_plan(*(base or (plan, corpus)), by="memory", **options)
     assert (list(frame), account.engine) == (list(expected), "pandas")
+    assert not typed or frame.dtypes.equals(expected.dtypes)
     if ordered:
         pd.testing.assert_frame_equal(plain(frame), plain(expected), obj=str(options))
     else:

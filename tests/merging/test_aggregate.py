@@ -16,7 +16,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.errors import ColumnNotFound, FanOut, HiddenColumn, InvalidArgument, TableNotFound, WayNotPossible
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
-from tests.joins import opened_in
+from tests import opened_in
 
 pytest.importorskip("duckdb")
 FRAMES = {

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import sqlite3
 import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -15,52 +12,19 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import CopiedDataWarning, HiddenColumn, InexactKeys, NotConnected, RowsLost
+from tests.opened_in import opened
 
 PEOPLE = pd.DataFrame({"ssn": ["zqs-00001", "zqs-00002", "zqs-00003"], "city": ["Porto", "Faro", "Lagos"]})
 ORDERS = pd.DataFrame({"nr": [1, 2, 3], "buyer": [" zqs-00001", "ZQS-00002", "zqs-9"]})
 QUESTION = "In which city does the buyer of each order live?"
 
 
-def of_frames(folder: Path) -> tf.Corpus:
-    return tf.open_corpus({"orders": ORDERS, "people": PEOPLE})
+SOURCES = ["frames", "csv", "sqlite", "sqlalchemy", "lake"]
 
 
-def of_csv(folder: Path) -> tf.Corpus:
-    ORDERS.to_csv(folder / "orders.csv", index=False)
-    PEOPLE.to_csv(folder / "people.csv", index=False)
-    return tf.open_corpus(folder)
-
-
-def of_sqlite(folder: Path) -> tf.Corpus:
-    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
-        ORDERS.to_sql("orders", connection, index=False)
-        PEOPLE.to_sql("people", connection, index=False)
-    return tf.open_corpus(folder / "shop.sqlite")
-
-
-def of_sqlalchemy(folder: Path) -> tf.Corpus:
-    of_sqlite(folder)
-    return tf.open_corpus(f"sqlite:///{folder / 'shop.sqlite'}")
-
-
-def of_parquet(folder: Path) -> tf.Corpus:
-    ORDERS.to_parquet(folder / "orders.parquet")
-    PEOPLE.to_parquet(folder / "people.parquet")
-    return tf.open_corpus(folder, engine="duckdb")
-
-
-SOURCES = [of_frames, of_csv, of_sqlite, of_sqlalchemy, of_parquet]
-
-
-@pytest.fixture(params=SOURCES, ids=lambda make: make.__name__)
+@pytest.fixture(params=SOURCES)
 def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Corpus:
-    make: Callable[[Path], tf.Corpus] = request.param
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    try:
-        return make(folder)
-    except tf.errors.MissingExtra as error:
-        pytest.skip(str(error))
+    return opened(request.param, {"orders": ORDERS, "people": PEOPLE}, tmp_path / "shop", request)
 
 
 def hidden(corpus: tf.Corpus) -> tf.Corpus:
@@ -174,28 +138,15 @@ TICKETS = pd.DataFrame({"ticket": range(1, 13), "topic": [*"abcdef"] * 2, "payee
 FIRMS = pd.DataFrame({"id": range(1, 8), "vat": [f"zqs-{n}" for n in range(7)], "city": [*"PQRPQRP"]})
 
 
-@pytest.mark.parametrize("source", ["frames", "sqlite", "folder"])
+@pytest.mark.parametrize("source", ["frames", "sqlite", "csv"])
 @pytest.mark.parametrize("reopened", [False, True])
-def test_a_hidden_key_with_an_unlike_name_is_found(tmp_path, source, reopened):
-    def opened() -> tf.Corpus:
-        if source == "frames":
-            return tf.open_corpus({"tickets": TICKETS, "firms": FIRMS})
-        return tf.open_corpus(folder if source == "folder" else folder / "desk.sqlite", progress=False)
-
+def test_a_hidden_key_with_an_unlike_name_is_found(tmp_path, request, source, reopened):
     folder = tmp_path / "desk"
-    folder.mkdir()
-    if source == "folder":
-        TICKETS.to_csv(folder / "tickets.csv", index=False)
-        FIRMS.to_csv(folder / "firms.csv", index=False)
-    elif source == "sqlite":
-        with closing(sqlite3.connect(folder / "desk.sqlite")) as connection:
-            TICKETS.to_sql("tickets", connection, index=False)
-            FIRMS.to_sql("firms", connection, index=False)
-    corpus = opened()
+    corpus = opened(source, {"tickets": TICKETS, "firms": FIRMS}, folder, request)
     corpus.hide("tickets.payee")
     corpus.hide("firms.vat")
     if reopened and source != "frames":
-        corpus = opened()
+        corpus = tf.open_corpus(folder / "s.sqlite" if source == "sqlite" else folder, progress=False)
     found = corpus.tables.tag.retrieve_tables("topics of tickets and the city of the firm", k=2, method="lexical")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

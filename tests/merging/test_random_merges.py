@@ -14,6 +14,8 @@ from ways import Case, Row, check, opened
 from tests.draws import DRAWS
 
 pytest.importorskip("duckdb")
+
+pytestmark = pytest.mark.slow
 TEXT = "str" if int(pd.__version__[0]) > 2 else "string"
 """A dtype that holds nulls, and of which a file knows that it is text where all are null."""
 TEXTS = ["ab", "cd", "ef", "gh", "ij"]
@@ -79,7 +81,6 @@ def ran(seed: int, where: tuple[Path, str]) -> Counter[str]:
     return check(drawn.case, there, {name: drawn.random.choice([*there]) for name in drawn.case.names})
 
 
-@pytest.mark.slow
 @pytest.mark.pandas2
 def test_some_random_merges_are_made_by_hand(where):
     some = sum((ran(seed, where) for seed in range(12)), Counter[str]())
@@ -88,7 +89,6 @@ def test_some_random_merges_are_made_by_hand(where):
     }
 
 
-@pytest.mark.slow
 def test_many_random_merges_are_made_by_hand(where):
     many = sum((ran(seed, where) for seed in range(100, 100 + 20 * DRAWS)), Counter[str]())
     assert min(many[f"{source} {by}"] for source in ("sqlite", "duckdb", "postgres") for by in ("engine", "across")) > 3

@@ -20,7 +20,7 @@ from tagframe.errors import (
 )
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
-from tests.joins import opened_in
+from tests import opened_in
 
 pytest.importorskip("duckdb")
 

@@ -17,6 +17,8 @@ from tagframe.errors import ColumnNotFound, FanOut, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 CREATE SCHEMA shop; CREATE SCHEMA geo;
 CREATE TABLE geo.country (code text PRIMARY KEY, country_name text);

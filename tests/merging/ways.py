@@ -18,7 +18,7 @@ from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
 from tagframe.keys.key_pair import Evidence
 from tagframe.merging import MergeReport, run_plan
-from tests.joins import opened_in
+from tests import opened_in
 
 Row = dict[str, Any]
 Joined = dict[str, Row | None]

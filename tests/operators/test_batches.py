@@ -318,6 +318,8 @@ def test_a_complete_folder_with_failed_rows_is_not_resumed_silently(tmp_path: Pa
         run(even)
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The process ends at its third batch, as by kill -9: nothing is tidied up."""
     to = tmp_path / "out"

@@ -119,6 +119,8 @@ def test_rows_that_repeat_and_rows_of_nulls():
     assert (result["n"].iloc[:300].array == result["n"].iloc[900:1200].array).all()
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_packed_rows(frame: pd.DataFrame):
     def answer(message: str) -> str:
         if not (rows := packed_rows(message)):
@@ -193,6 +195,8 @@ def test_a_smaller_model_as_proxy(live, frame: pd.DataFrame):
     assert by_model.count("test") == result.tag.cascade.asked < 600
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_over_http_quoted_and_awaited(live, frame: pd.DataFrame):
     live.answers = lambda request: str(shown_rows(request.prompt)[-1]["n"] >= 2400)
     few = frame.head(800)

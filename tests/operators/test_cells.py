@@ -108,6 +108,8 @@ def test_ordinary_text_stays_as_it_is():
 CELLS = st.one_of(st.text(), st.integers(), st.lists(st.text()))
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 @given(st.dictionaries(st.text(max_size=4), CELLS), st.integers(20, 300))
 def test_a_shortened_line_is_json_and_short(row, size):
     line = json.dumps(row, ensure_ascii=False)

@@ -36,6 +36,8 @@ def test_the_target_where_every_second_row_is_true():
     assert len(lm.asked) <= 16
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_rare_rows_are_found_in_few_rounds():
     frame = pd.DataFrame({"n": range(1, 4000, 2)})
     frame.loc[[1500, 1700], "n"] = [10, 20]

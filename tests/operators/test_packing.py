@@ -475,6 +475,8 @@ STEPS = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 @pytest.mark.parametrize("name", OPERATORS_IN_PACKS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_no_step_that_fails_takes_finished_rows_with_it(live, monkeypatch, tmp_path, name):
@@ -507,6 +509,8 @@ def test_no_step_that_fails_takes_finished_rows_with_it(live, monkeypatch, tmp_p
 # --- audits are kept ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_an_audit_is_kept_for_the_next_call_of_the_same_question(live):
     live.answers = by_row(SCORES)
     MOODS.tag.sem_score("How glad is {mood} {n}?", rows_per_call="auto")

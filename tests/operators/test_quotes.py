@@ -26,6 +26,8 @@ from tagframe.errors import AnswerRejected, RowsFailed
 from tagframe.lm import LM, Price
 from tests.draws import DRAWS
 
+pytestmark = pytest.mark.slow
+
 CALLS = 20 * DRAWS
 PRICE = Price(3e-7, 2.5e-6)
 
@@ -170,12 +172,10 @@ def _measured(folder: Path, calls: int) -> Iterator[Measured]:
             server.reset()
 
 
-@pytest.mark.slow
 def test_no_more_is_asked_than_the_worst_case_and_a_budget_of_it_suffices(measured):
     assert not [one for one in measured if one.asked > one.worst or one.dollars > one.at_most]
 
 
-@pytest.mark.slow
 def test_the_worst_case_of_half_of_the_calls_is_at_most_twice_what_is_asked(measured):
     near = [one.worst <= 2 * one.asked for one in measured]
     assert sum(near) >= len(near) / 2, f"{sum(near)} of {len(near)}"

@@ -202,6 +202,7 @@ def test_questions_are_drawn_at_random_and_the_same_every_time(folder):
     assert run(folder, "--every-question", "--questions", "1")[0]["questions"] == 1
 
 
+@pytest.mark.slow
 def test_other_questions_are_learned_with_their_sql(folder):
     questions = json.loads((folder / "dev.json").read_text())
     entries = [{**one, "sql": f"SELECT {n}"} for n, one in enumerate(questions * 3)]
@@ -267,6 +268,7 @@ def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):
     assert "4 tables and 0 columns" in outcome.output
 
 
+@pytest.mark.slow
 def test_recorded_choices_are_evidence_and_what_they_leave_open_is_doubted(folder):
     data = folder / "small"
     data.mkdir()

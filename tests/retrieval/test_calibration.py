@@ -31,6 +31,7 @@ def test_what_is_known_of_minilm():
     assert moments(MINILM) == pytest.approx((calibration._MEAN, calibration._SPREAD), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_another_scale_is_brought_back(schema):
     corpus = schema(
         **{"shop.customers": ["id", "city"], "shop.orders": ["id", "customer_id", "amount"], "shop.empty": []}

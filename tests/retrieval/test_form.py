@@ -43,6 +43,7 @@ def test_three_methods_have_a_printed_form():
     assert FORMED == ["greedy", "exact", "mip"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", FORMED)
 def test_as_printed_is_cosine_alone_omega_alone_and_the_best_candidates_alone(schema, words, method):
     tables = {f"db.t{number}": ["id", f"x{number}", f"t{(number + 1) % 40} id"] for number in range(40)}
@@ -90,6 +91,7 @@ def test_exact_and_mip_have_one_objective(bank, words, form, k):
     assert values[0] == pytest.approx(values[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_solver_falls_back_on_the_same_objective(bank, words, monkeypatch):
     pytest.importorskip("mip")
     index = index_of(bank, words)

@@ -86,6 +86,7 @@ def test_signals_by_hand(warehouse: tf.Corpus):
     assert len(left.asked) == len(left.vectors) == 4
 
 
+@pytest.mark.slow
 def test_few_statements_over_one_table_speak_against_no_other(festival: tf.Corpus):
     corpus = tf.open_corpus({id: festival[id] for id in festival.ids})
     question = "Which directors from Portugal made films?"
@@ -102,6 +103,7 @@ def test_few_statements_over_one_table_speak_against_no_other(festival: tf.Corpu
         corpus.forget()
 
 
+@pytest.mark.slow
 def test_a_log_of_one_department_lowers_no_table_of_another_one():
     sales = {"customer": ["customer_id", "surname"], "invoice": ["invoice_id", "customer_id", "total"]}
     staff = {"employee": ["employee_id", "salary"], "contract": ["contract_id", "employee_id", "signed_on"]}
@@ -137,6 +139,7 @@ def test_what_few_statements_count_by_hand():
     assert sizes[:, 2].tolist() == [1, 1.5]
 
 
+@pytest.mark.slow
 def test_a_log_of_one_department_says_nothing_of_questions_of_another_kind():
     corpus = tf.open_corpus(schema={name: ["K", f"{name}_V"] for name in NAMES} | {"STAFF": ["K", "SALARY", "HIRED"]})
     question = "Which staff got a salary before 2020?"

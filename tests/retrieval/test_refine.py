@@ -216,8 +216,8 @@ def wide_corpus(count, columns, description="what is said of it " * 40):
 
 
 def test_a_prompt_is_bounded_however_wide_and_described_its_tables_are(words):
-    index = index_of(wide_corpus(40, 120), words)
-    prompt, shown = refine_prompt(index, Question.of("What is in column_3_77?"), range(40))
+    index = index_of(wide_corpus(30, 50), words)
+    prompt, shown = refine_prompt(index, Question.of("What is in column_3_37?"), range(30))
     text = prompt.messages[-1].content
     assert len(shown) >= AT_LEAST
     assert len(text) < 1.1 * CHARACTERS

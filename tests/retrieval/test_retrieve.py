@@ -128,6 +128,7 @@ def test_k_may_be_numpys(bank, words):
     assert len(retrieve_tables(QUESTION, bank, k=np.int64(2), embedder=words)) == 2
 
 
+@pytest.mark.slow
 def test_of_a_document_the_beginning_is_read_and_said(bank, words):
     found = retrieve_tables("amount of each loan. " + "x y z. " * 1_000_000, bank, k=1, embedder=words)
     assert found.ids == ["bank.loan"]

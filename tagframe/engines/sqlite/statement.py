@@ -135,6 +135,8 @@ SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS, ascii
 """SQLite's SQL."""
 
 _WORKER = Kind(("tagframe.engines.sqlite.worker",))
+_MEMORY_STEP = 16 * 2**20
+"""A process has one limit of memory: it serves images of all sizes up to the same step."""
 
 
 def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.DataFrame:
@@ -160,7 +162,7 @@ def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.Data
         statement,
         SQLITE.title,
         supply=lambda _image: image,
-        more_memory=len(image),
+        more_memory=-(-len(image) // _MEMORY_STEP) * _MEMORY_STEP,
         # With a file nothing is kept: the file is closed after each statement.
         copied=copied if file is None else None,
     )

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import tagframe as tf
-from tagframe.errors import JoinError, NotConnected
+from tagframe.errors import JoinError, MissingExtra, NotConnected
 from tagframe.joins import JoinPlan
 from tagframe.joins.stacks import ORIGIN
 from tagframe.retrieval import RetrievedTables
@@ -24,16 +25,22 @@ Frames = dict[str, pd.DataFrame]
 
 def sqlite(frames: Frames, folder: Path) -> tf.Corpus:
     """In one file."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(folder / "s.sqlite")) as file:
         for name, frame in frames.items():
             frame.to_sql(name, file, index=False)
     return tf.open_corpus(folder / "s.sqlite", progress=False)
 
 
+def sqlalchemy(frames: Frames, folder: Path) -> tf.Corpus:
+    """In one file, which is opened as a server's database is."""
+    sqlite(frames, folder)
+    return tf.open_corpus(f"sqlite:///{folder / 's.sqlite'}", progress=False)
+
+
 def csv(frames: Frames, folder: Path) -> tf.Corpus:
     """A file each."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():
         frame.to_csv(folder / f"{name}.csv", index=False)
     return tf.open_corpus(folder, progress=False)
@@ -41,7 +48,7 @@ def csv(frames: Frames, folder: Path) -> tf.Corpus:
 
 def parquet(frames: Frames, folder: Path) -> tf.Corpus:
     """A file each."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():
         frame.to_parquet(folder / f"{name}.parquet", index=False)
     return tf.open_corpus(folder, progress=False)
@@ -57,7 +64,7 @@ def mixed(frames: Frames, folder: Path) -> tf.Corpus:
 
 def lake(frames: Frames, folder: Path, *, parts: int = 1) -> tf.Corpus:
     """Parquet files that DuckDB joins where they are; the first table in so many."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for position, (name, frame) in enumerate(frames.items()):
         if position or parts == 1:
             frame.to_parquet(folder / f"{name}.parquet", index=False)
@@ -87,6 +94,26 @@ def postgres(
         if analysed:
             owner.execute("ANALYZE")
     return tf.open_corpus(url, schemas=[schema], progress=False)
+
+
+OPENED: dict[str, Callable[[Frames, Path], tf.Corpus]] = {
+    "frames": lambda frames, _: tf.open_corpus(frames),
+    "sqlite": sqlite,
+    "sqlalchemy": sqlalchemy,
+    "csv": csv,
+    "parquet": parquet,
+    "lake": lake,
+}
+
+
+def opened(source: str, frames: Frames, folder: Path, request: pytest.FixtureRequest) -> tf.Corpus:
+    """In a source by its name; a test whose case has "postgres" in its name is marked (``tests/conftest.py``)."""
+    if source == "postgres":
+        return postgres(request.getfixturevalue("database")(), frames, analysed=True)
+    try:
+        return OPENED[source](frames, folder)
+    except MissingExtra as error:
+        pytest.skip(str(error))
 
 
 def found_in(corpus: tf.Corpus, names: list[str]) -> RetrievedTables:
