@@ -179,6 +179,15 @@ RENAMED = [
             "array_to_string(ARRAY[x, x, x], x) AS x FROM {}", "rpad(x, length(x) * 2) AS x FROM {}",
         ),
     ),
+    *(
+        f"SELECT length({nested(chr(39) * 4, step, 34)})"
+        for step in (
+            "format('%L', {})", "concat(ARRAY[{}])", "format('%s', ARRAY[{}])", "ARRAY[{}]::text", "ROW({})::text",
+            "('' || ROW({}))", "array_to_string(ARRAY[ROW({})], '')", "('' || (1, {}))", "concat_ws('', ARRAY[{}])",
+        )
+    ),
+    doubled("'' || c AS x FROM {} AS c", "chr(34) || title AS x FROM film"),
+    doubled("substr(x::bytea::text, 2) AS x FROM {}"),
     doubled("jsonb_build_array(x, x) - 'k' AS x FROM {}", "doc AS x FROM note"),
     doubled("array_cat(x, x) AS x FROM {}", "ARRAY[1, 2] AS x FROM film"),
     "SELECT length(q.concat) FROM (" + nested("SELECT concat(title, title) FROM film", "SELECT concat(q.concat, q.concat) FROM ({}) AS q", 30) + ") AS q",

@@ -58,7 +58,7 @@ _MAKERS = {
 """Which arguments say how many times larger than the first one the value is: by a number, or by their own size."""
 _SEARCHES = frozenset("strpos position split_part replace btrim ltrim rtrim translate string_to_array".split())
 """Functions that look for their second argument in their first."""
-_ESCAPING = ("json", "to_json", "row_to_json", "quote_")
+_ESCAPING = ("json", "to_json", "row", "quote_", "concat")
 """How functions begin whose values may be twice as large as their arguments together."""
 _NUMBERS = (exp.Add, exp.Mul, exp.Div, exp.Mod, exp.Neg)  # less a key, JSON stays large: no exp.Sub
 _HAS_POWER = re.compile(r"[\s\d.+-]*(\d{100}|\d\.?[eE][+-]?\d{3})")
@@ -144,7 +144,8 @@ class _Sum:
                     if any(one.alias_column_names for one in named):  # AS t(a, b)
                         rows = {**rows, _ANY: _cell(seen, rows)}
                     row = row if isinstance(item, exp.With) else _together([row, rows[_ROW]])
-                    seen = _largest(seen, rows, {_ROW + one.alias_or_name.lower(): rows[_ROW] for one in named})
+                    as_text = _Made(2 * rows[_ROW].size, rows[_ROW].work)
+                    seen = _largest(seen, rows, {_ROW + one.alias_or_name.lower(): as_text for one in named})
         if isinstance(query, exp.SetOperation):
             sides = [self._query(side, seen) for side in (query.left, query.right)]
             rows = {_ANY: _cell(*sides), _ROW: _either(side[_ROW] for side in sides)}
@@ -181,17 +182,18 @@ class _Sum:
             if times is None and name in ("format", "to_char"):
                 self._refuse(f"write the format of {name} in quotes, with no width above 99 or of another argument")
             size = self._text if times is None else size * times + _CELL
-        elif name in ("string_to_array", "concat_ws") or name.startswith(_ESCAPING):
+        elif isinstance(node, exp.Tuple) or name == "string_to_array" or name.startswith(_ESCAPING):
             # An item of one character is a separate value.
-            size *= {"string_to_array": 50, "concat_ws": len(parts)}.get(name, 2)
+            size *= {"string_to_array": 50, "concat_ws": 2 * len(parts)}.get(name, 2)
         elif isinstance(node, exp.StrPosition | exp.Trim) and len(parts) > 1 and parts[1].size > _CELL:
             self._refuse("position and trim look for a column or a text in quotes; strpos and btrim for other texts")
         elif isinstance(node, exp.Cast):
             kind = node.args["to"]
             is_apart = isinstance(kind, exp.DataType) and kind.is_type("jsonb", "array")
             lengths = [float(one.name) for one in kind.find_all(exp.DataTypeParam) if one.name.isdigit()]
-            size = size * (32 if is_apart else 1) + 4 * max(lengths, default=16.0)
-            if kind.this == exp.DType.DECIMAL and size > 2 * _CELL:
+            is_number = kind.this == exp.DType.DECIMAL
+            size = size * (32 if is_apart else 2 - is_number) + 4 * max(lengths, default=16.0)
+            if is_number and size > 2 * _CELL:
                 size = max(size, power)
         elif isinstance(node, exp.Pow) or name in ("power", "pow", "exp"):
             size = size if _is_small(operands) else max(size, power)
@@ -248,9 +250,9 @@ def _times(function: str, literals: Sequence[str | None]) -> float | None:
         times = count if function == "repeat" or count > 1_000 else 1
     elif function in ("format", "to_char"):
         is_odd = len(put) > 1_000 or (function == "format" and re.search(r"[*]|%[^a-zA-Z%]*[0-9]{3}", put))
-        times = inf if is_odd else max(1, put.count("%")) if "$" in put else 1
+        times = inf if is_odd else 2 * max(1, put.count("%") * ("$" in put))
     else:
-        times = max(1, len(put) / max(1, len(literals[1] or ""))) if function == "replace" else len(put) + 1
+        times = max(1, len(put) / max(1, len(literals[1] or ""))) if function == "replace" else len(put) + 2
     return times if times <= _MOST_TIMES else None
 
 
