@@ -154,6 +154,54 @@ DOUBLING = [
     "SELECT sum(length(a.x || b.x)) FROM (SELECT repeat(body, 50) AS x FROM letter) AS a, (SELECT repeat(body, 50) AS x FROM letter) AS b",
 ]  # fmt: skip
 
+
+def doubled(step: str, first: str = "title AS x FROM film") -> str:
+    """Thirty entries of WITH, each made by ``step`` from the one before, ``{}``."""
+    entries = [f"c{n} AS (SELECT {step.format(f'c{n - 1}') if n else first})" for n in range(30)]
+    return f"WITH {', '.join(entries)} SELECT length(x::text) FROM c29"
+
+
+RENAMED = [
+    *map(
+        doubled,
+        (
+            "concat(x, x) AS x FROM {}", "format('%s%s', x, x) AS x FROM {}", "json_build_array(x, x) AS x FROM {}",
+            "coalesce(x || x, x) AS x FROM {}", "CASE WHEN length(x) > 3 THEN x || x ELSE x END AS x FROM {}",
+            "q.y || q.y AS x FROM {} AS q(y)", "row_to_json({0})::text || row_to_json({0})::text AS x FROM {0}",
+            "to_json(q)::text || to_json(q)::text AS x FROM {} AS q", "(q).x || (q).x AS x FROM {} AS q",
+            "q.x || r.x AS x FROM {0} AS q JOIN {0} AS r USING (x)", "(SELECT x || x) AS x FROM {}",
+            "u || u AS x FROM {}, unnest(ARRAY[x]) AS u", "u.v || u.v AS x FROM {}, unnest(ARRAY[x]) AS u(v)",
+            "l.z || l.z AS x FROM {} CROSS JOIN LATERAL (SELECT x || x AS z) AS l",
+            "v.a || v.a AS x FROM {}, LATERAL (VALUES (x || x)) AS v(a)", "j.x || j.x AS x FROM ({} JOIN film ON true) AS j",
+            "x || x AS x FROM (SELECT x FROM {0} UNION ALL SELECT x || x FROM {0}) AS q", "(x = x)::text AS x FROM {}",
+            "x || x AS x FROM {} UNION ALL SELECT title FROM film", "string_agg(x || x, '') AS x FROM {}",
+            "replace(x, 'F', 'FFFFFFFF') AS x FROM {}", "repeat(x, 8) AS x FROM {}", "concat_ws(x, x, x) AS x FROM {}",
+            "array_to_string(ARRAY[x, x, x], x) AS x FROM {}", "rpad(x, length(x) * 2) AS x FROM {}",
+        ),
+    ),
+    *(
+        f"SELECT length({nested(chr(39) * 4, step, 34)})"
+        for step in (
+            "format('%L', {})", "concat(ARRAY[{}])", "format('%s', ARRAY[{}])", "ARRAY[{}]::text", "ROW({})::text",
+            "('' || ROW({}))", "array_to_string(ARRAY[ROW({})], '')", "('' || (1, {}))", "concat_ws('', ARRAY[{}])",
+        )
+    ),
+    doubled("'' || c AS x FROM {} AS c", "chr(34) || title AS x FROM film"),
+    doubled("substr(x::bytea::text, 2) AS x FROM {}"),
+    doubled("jsonb_build_array(x, x) - 'k' AS x FROM {}", "doc AS x FROM note"),
+    doubled("array_cat(x, x) AS x FROM {}", "ARRAY[1, 2] AS x FROM film"),
+    "SELECT length(q.concat) FROM (" + nested("SELECT concat(title, title) FROM film", "SELECT concat(q.concat, q.concat) FROM ({}) AS q", 30) + ") AS q",
+    "SELECT length(q.string_agg) FROM (" + nested("SELECT string_agg(body, '') FROM note", "SELECT string_agg(q.string_agg || q.string_agg, '') FROM ({}) AS q", 20) + ") AS q",
+    "SELECT length(array_to_string(string_to_array(body, NULL), repeat('x', 1000), 'x')) FROM letter",
+    "SELECT length(array_to_string(ARRAY['a', NULL, NULL], 'x', repeat(body, 900))) FROM letter",
+    "SELECT trim(m.body, 'b' || l.body) FROM letter AS l, letter AS m",
+    "SELECT \"position\"(m.body || m.body, 'b' || l.body) FROM letter AS l, letter AS m",
+    "SELECT " + " + ".join(["((9.9 ^ id) / 7.7 ^ id)"] * 50) + " FROM note",
+    "SELECT " + " + ".join([f"exp({n}00.5 * id)" for n in range(40)]) + " FROM note",
+    "WITH a AS (SELECT " + "9" * 130000 + " AS x, " + "7" * 65000 + " AS y) SELECT " + " + ".join(["x % y"] * 99) + " FROM a",
+]  # fmt: skip
+"""Texts that grow by names which are not those of their columns, and what only looks small."""
+
 _GATHERERS = (
     "string_agg({}::text, ',')", "array_agg({})", "json_agg({})", "jsonb_agg({})", "json_object_agg(n0.id, {})",
     "jsonb_object_agg(n0.id::text || n1.id, {})",
@@ -299,7 +347,7 @@ SCOPES = [
     "SELECT tagframe_step.* FROM film",
 ]  # fmt: skip
 
-HOSTILE = [*LONG_TEXTS, *DOUBLING, *GATHERING, *SORTING, *SLOW, *TYPES, *SCOPES]
+HOSTILE = [*LONG_TEXTS, *DOUBLING, *RENAMED, *GATHERING, *SORTING, *SLOW, *TYPES, *SCOPES]
 
 HARMLESS = {
     "SELECT repeat('*', 5) AS s": ["*****"],
@@ -341,6 +389,27 @@ HARMLESS = {
         "Film 1",
         "Film 1Film 2",
     ],
+    "SELECT concat_ws(' - ', title, id) AS s FROM film WHERE id = 3": ["Film 3 - 3"],
+    "SELECT strpos(lower(title), lower('ILM')) + position(lower('M') in lower(title)) AS s FROM film WHERE id = 3": [6],
+    "SELECT replace(title, split_part(title, ' ', 1) || ' ', id::text || ': ') AS s FROM film WHERE id = 3": ["3: 3"],
+    "SELECT trim(both 'F3 ' from title) AS s FROM film WHERE id = 3": ["ilm"],
+    "SELECT replace(replace(replace(title, '1', 'the first one of all'), '2', 'the second one'), 'Film', 'A moving picture') AS s FROM film WHERE id = 1": [
+        "A moving picture the first one of all"
+    ],
+    "SELECT format('%1$s/%1$s: %2$-5s|', id, title) AS s FROM film WHERE id = 3": ["3/3: Film 3|"],
+    "SELECT round(power(1 + price / 100, id), 4) AS s FROM film WHERE id = 2": [1.01],
+    "SELECT round(sum(power(price::double precision, id) + exp(price::double precision) + exp(0.5))::numeric) AS s FROM film WHERE id < 3": [
+        7
+    ],
+    " UNION ALL ".join(f"SELECT title || ' ' || title || '{n}' AS s FROM film WHERE id = 1" for n in range(30)): [
+        f"Film 1 Film 1{n}" for n in range(30)
+    ],
+    "WITH "
+    + ", ".join(
+        f"c{n} AS (SELECT CASE WHEN p > 100 THEN p - 1 WHEN p > 0 THEN p + 1 ELSE p END AS p FROM {f'c{n - 1}' if n else '(SELECT id AS p FROM film) AS q'})"
+        for n in range(5)
+    )
+    + " SELECT max(p) AS s FROM c4": [45],
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT sum(i) AS s FROM n": [
         5000050000
     ],

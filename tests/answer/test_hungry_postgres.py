@@ -14,7 +14,18 @@ import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.errors import SQLFailed, UnreadableTableWarning, UnsafeSQL
 from tests.answer.guarded import run_sql
-from tests.answer.hungry_postgres import HARMLESS, HIDDEN, HOSTILE, LONG_TEXTS, READER, SCOPES, SCRIPT, TABLES, TYPES
+from tests.answer.hungry_postgres import (
+    HARMLESS,
+    HIDDEN,
+    HOSTILE,
+    LONG_TEXTS,
+    READER,
+    RENAMED,
+    SCOPES,
+    SCRIPT,
+    TABLES,
+    TYPES,
+)
 from tests.draws import one_of
 
 LIMITS = SQLLimits(rows=100, seconds=0.2, memory=256)
@@ -69,7 +80,7 @@ def test_what_may_not_be_named_is_refused(library, sql):
         run_sql(sql, library["owner"], TABLES, LIMITS)
 
 
-@pytest.mark.parametrize("sql", LONG_TEXTS[:30], ids=lambda sql: ascii(sql[:60]))
+@pytest.mark.parametrize("sql", [*LONG_TEXTS[:30], *RENAMED], ids=lambda sql: ascii(sql[:60]))
 def test_a_text_without_bound_is_refused(library, sql):
     with pytest.raises((UnsafeSQL, SQLFailed)):
         run_sql(sql, library["owner"], TABLES, LIMITS)

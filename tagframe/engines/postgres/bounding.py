@@ -1,21 +1,27 @@
 """Bounds for what a statement makes, where no setting of the server bounds it.
 
 PostgreSQL limits the time of a statement, and the memory of a sort, but not that of a value: ``repeat('x',
-1000000000)`` takes a gigabyte, and a chain of ``||`` as much again at each step. So a function that can make a text of
-any size takes small literals, or is bounded at the call: ``repeat(x, n)`` becomes ``repeat(x, CASE WHEN
-octet_length(x)::int8 * (n) > bound THEN error ELSE (n) END)``. An aggregate that gathers texts gets a FILTER that adds
-up the sizes of its inputs; the sum is a setting of the transaction, because a read-only statement has no other place
-for it. Results do not change; a statement that exceeds a bound fails. :func:`longest_text` says how high the bound may
-be, from what the statement does with such texts.
+1000000000)`` takes a gigabyte, and a chain of ``||`` as much again at each step. There are three rules:
+
+- The size that a function is asked for is a small literal, or the server checks it at the call: ``repeat(x, n)``
+  becomes ``repeat(x, CASE WHEN octet_length(x) * (n) > bound THEN error ELSE (n) END)``. The format of ``format`` and
+  ``to_char`` is a literal.
+- Texts that are put together are added up before the statement runs, through subqueries and WITH, as if each cell of a
+  table had a few kilobytes: :func:`longest_text`.
+- What aggregates gather, and the rows of WITH RECURSIVE and of IN, are added up by the server. The sum is a setting of
+  the transaction, because a read-only statement has no other place for it.
+
+Results do not change; a statement that exceeds a bound fails.
 """
 
 from __future__ import annotations
 
 import re
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple, NoReturn
 
 from sqlglot import exp
 
@@ -27,48 +33,55 @@ TOO_LARGE = "tagframe: too large a text"
 """What the server says if a bound is exceeded."""
 _CELL = 4_096
 """The assumed size of a table's cell in bytes."""
-_LEAST = 2 * _CELL + 1
-"""The least that a bounded text may have, in bytes."""
+_NODE = 1_024
+"""Bytes that the server takes for a part of an expression, however small its value is."""
 _LONGEST = 500_000
-_MOST_NODES = 100_000
-"""Nodes of a statement after subqueries are expanded where their columns are named, as the planner does it."""
-_MOST_STEPS = 6
-"""Computations with numbers of thousands of digits, each of which may take three seconds; the server stops in none."""
+"""Characters of a statement with its bounds."""
+_MOST_TIMES = 8
+"""How many times larger than its arguments a value may be without a check by the server."""
+_SHORT = 16
+"""Characters of a literal that may be looked for in any text."""
 _LOOKED_THROUGH = 2**30
-"""Characters that may be compared in a search for one text in another: about a second of work."""
+"""Characters that may be compared in a search for one text in another: about a second, in which nothing stops it."""
+_POWERS = 32
+"""A number of thousands of digits counts as this part of the memory: a computation with it may take three seconds, in
+which nothing stops it."""
 _EACH_ROW = 64
 """Bytes that a kept row takes in addition to its values."""
 
 _GATHERING = frozenset("string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg".split())
-_LOOKED_FOR = frozenset("strpos split_part replace btrim ltrim rtrim translate string_to_array position trim".split())
-"""Functions that look for one argument in another; the server does not stop in the middle of it."""
-_NUMBERS = frozenset("power pow exp sqrt cbrt ln log div mod gcd lcm".split())
-_OF_ONE_WORD = _NUMBERS | set("cardinality char_length count length md5 octet_length strpos".split())
-_ESCAPING = ("json", "to_json", "row_to_json", "quote_")
+_COUNTS = frozenset(("repeat", "lpad", "rpad"))
+_MAKERS = {
+    **dict.fromkeys(_COUNTS, slice(1, 2)), "replace": slice(2, 3), "regexp_replace": slice(2, 3),
+    "array_to_string": slice(1, 3), "format": slice(0, 1), "to_char": slice(1, 2),
+}  # fmt: skip
+"""Which arguments say how many times larger than the first one the value is: by a number, or by their own size."""
+_SEARCHES = frozenset("strpos position split_part replace btrim ltrim rtrim translate string_to_array".split())
+"""Functions that look for their second argument in their first."""
+_ESCAPING = ("json", "to_json", "row", "quote_", "concat")
 """How functions begin whose values may be twice as large as their arguments together."""
-_OF_NUMBERS = (exp.Predicate, exp.Connector, exp.Not, exp.Add, exp.Mul, exp.Div, exp.Mod, exp.Pow, exp.Neg)
-_PADDING = ("lpad", "rpad", "format", "to_char")
-_READ_WIDE = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.ILike)
-"""While a regular expression is searched in a text, a character takes four bytes."""
+_NUMBERS = (exp.Add, exp.Mul, exp.Div, exp.Mod, exp.Neg)  # less a key, JSON stays large: no exp.Sub
+_HAS_POWER = re.compile(r"[\s\d.+-]*(\d{100}|\d\.?[eE][+-]?\d{3})")
+_FRAME = (exp.With, exp.CTE, exp.From, exp.Join, exp.Lateral, exp.Table, exp.TableAlias, exp.Identifier)
+"""What stands around queries, functions and conditions in FROM and WITH."""
+_ANY, _ROW = "", "*"
 
 
 class _Made(NamedTuple):
-    """Bytes of a value, bytes made on the way to it, nodes with subqueries written out, and computations."""
+    """Bytes of a value, and bytes of all that is made on the way to it, with the subqueries that it reads written out,
+    as the planner does it."""
 
     size: float
-    work: float = 0.0
-    nodes: float = 1.0
-    steps: float = 0.0
+    work: float = _NODE
 
 
 _Rows = Mapping[str, _Made]
-"""By name what a column of a query is, by ``*`` the whole row; by "" each column, if not all names are known."""
-_ANY, _ROW = "", "*"
-_TABLE = {_ANY: _Made(_CELL), _ROW: _Made(20 * _CELL)}
+"""By its name what a column may be, and by ``_ANY`` one without a name; by ``_ROW`` a whole row, and a table's row by
+``_ROW`` and its name."""
 
 
 def longest_text(tree: exp.Query, memory: int, shown: str) -> int:
-    """Bytes that one bounded text may have so that what is made for a row stays within ``memory``.
+    """Bytes that one text may have that the server checks, so that what is made for a row stays within ``memory``.
 
     Args:
         tree: the statement, each function of it a name and its arguments.
@@ -78,211 +91,169 @@ def longest_text(tree: exp.Query, memory: int, shown: str) -> int:
     Raises:
         SQLFailed: there is no such bound.
     """
-    least = _Sum(tree, _LEAST)
-    if least.has_digits and least.total.steps > _MOST_STEPS:
-        raise SQLFailed(
-            f"the SQL computes {least.total.steps:.0f} times with numbers that may have thousands of digits; at most "
-            f"{_MOST_STEPS} times are allowed: {shown}; CAST(… AS double precision) first makes it faster"
-        )
-    if least.total.work > memory:
-        raise SQLFailed(
-            f"the SQL builds texts from texts that it built, and needs too much memory: {shown}. Put texts together "
-            "(||, concat, repeat, …) only once"
-        )
-    text = memory // 8
-    while text > _LEAST and _Sum(tree, text).total.work > memory:
-        text //= 2
-    return max(text, _LEAST)
+
+    def made(text: float) -> float:
+        return sum(_Sum(tree, text, memory, shown).works)
+
+    if made(_CELL) <= memory:
+        return next((text for part in range(3, 15) if made(text := memory // 2**part) <= memory), _CELL)
+    raise SQLFailed(
+        f"the SQL builds texts from texts that it built, or computes with numbers of thousands of digits, and needs "
+        f"too much memory or time: {shown}. Put texts together (||, concat, repeat, …) only once, and CAST(… AS double "
+        "precision) what is raised to a power"
+    )
 
 
 class _Sum:
-    """What a statement makes for a row if a bounded text takes ``text`` bytes."""
+    """What a statement makes for a row: ``works`` are the bytes of its parts.
 
-    def __init__(self, tree: exp.Query, text: float) -> None:
-        self._text, self.has_digits, self.total = text, False, _Made(0, nodes=0)
-        whole = self._query(tree, {}, ChainMap())[_ROW]
-        self._add(_Made(0, 3 * whole.size))  # it is put together, measured and sent
+    Args:
+        tree: the statement.
+        text: bytes of a text that the server checks.
+        memory: bytes that may be made.
+        shown: the statement, for messages.
+    """
 
-    def _add(self, made: _Made) -> None:
-        self.total = _together([self.total, made])
-        if self.total.nodes > _MOST_NODES:
-            raise SQLFailed("the SQL nests subqueries whose columns are used too often")
+    def __init__(self, tree: exp.Query, text: float, memory: float, shown: str) -> None:
+        self._text, self._memory, self._shown = text, memory, shown
+        self.works: list[float] = []
+        self.works.append(3 * self._query(tree, {})[_ROW].size)  # it is put together, measured and sent
 
-    def _query(self, query: exp.Expr, entries: Mapping[str, _Rows], outer: ChainMap[str, _Rows]) -> _Rows:
-        sources: ChainMap[str, _Rows] = outer.new_child()
-        clause = query.args.get("with_")
-        for entry in clause.expressions if clause else ():
-            name = entry.alias_or_name.lower()
-            body = entry.this
-            is_step = clause is not None and clause.recursive and isinstance(body, exp.SetOperation)
-            if is_step and any(one.name.lower() == name for one in body.find_all(exp.Table)):
-                # A row that is made from the row before is checked when it is made, see _counting.
-                size = max(self._text, self._query(body.left, entries, sources)[_ROW].size)
-                rows: dict[str, _Made] = {_ANY: _Made(size), _ROW: _Made(size)}
-                self._query(body, {**entries, name: rows}, sources)
-            else:
-                rows = dict(_renamed(self._query(body, entries, sources), entry))
-            entries = {**entries, name: rows}
-        handled = {"with_", "alias", "this", "from_", "joins", "laterals", "expressions"}
-        rows = {}
+    def _query(self, query: exp.Expr, seen: _Rows) -> _Rows:
+        """What a query shows, by its name; ``seen`` is what may be named in it, whose columns have one scope here.
+
+        A name stands for the largest of what has it in the queries around, in WITH and in FROM.
+        """
+        row = _Made(0, 0)
+        parts = ["with_", *(["this"] if isinstance(query, exp.Subquery) else []), "from_", "joins", "laterals"]
+        for item in (item for part in parts for item in _listed(query.args.get(part))):
+            if isinstance(item, exp.With) and item.recursive:  # the server checks each row, see _entry
+                seen = _largest(seen, dict.fromkeys((_ANY, _ROW), _Made(2 * self._text)))
+            for node in item.walk(bfs=False, prune=lambda node: not isinstance(node, _FRAME)):
+                rows: _Rows = {}
+                if isinstance(node, exp.Query):
+                    rows = self._query(node, seen)
+                elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+                    rows = {_ROW: _either([_Made(20 * _CELL), seen.get(_ROW, row)])}
+                elif not isinstance(node, _FRAME):
+                    made = self._made(node, seen)
+                    rows = {} if node.arg_key == "on" else {_ANY: made, _ROW: made}
+                    self.works.append(made.work)
+                if rows:
+                    named = [one for one in (node, node.parent) if one is not None]
+                    if any(one.alias_column_names for one in named):  # AS t(a, b)
+                        rows = {**rows, _ANY: _cell(seen, rows)}
+                    row = row if isinstance(item, exp.With) else _together([row, rows[_ROW]])
+                    as_text = _Made(2 * rows[_ROW].size, rows[_ROW].work)
+                    seen = _largest(seen, rows, {_ROW + one.alias_or_name.lower(): as_text for one in named})
         if isinstance(query, exp.SetOperation):
-            handled.add("expression")
-            sides = [self._query(side, entries, sources) for side in (query.left, query.right)]
-            rows = dict.fromkeys(sides[0], _either(made for side in sides for made in side.values()))
+            sides = [self._query(side, seen) for side in (query.left, query.right)]
+            rows = {_ANY: _cell(*sides), _ROW: _either(side[_ROW] for side in sides)}
         elif isinstance(query, exp.Subquery):
-            rows = dict(self._query(query.this, entries, sources))
-        elif isinstance(query, exp.Values):
-            cells = [self._made(row, entries, sources) for row in query.expressions]
-            rows = {_ANY: _either(cells), _ROW: _either(cells)}
+            rows = {**seen, _ROW: row}
         else:
-            for part in ("from_", "joins", "laterals"):
-                for item in _listed(query.args.get(part)):
-                    self._source(item, entries, sources)
-            parts: list[_Made] = []
-            for shown in query.expressions:
-                if shown.is_star:
-                    wanted = shown.text("table").lower()
-                    for star in [sources.get(wanted, _TABLE)] if wanted else sources.maps[0].values():
-                        rows.update({name: _either([rows.get(name, made), made]) for name, made in star.items()})
-                        parts.append(star[_ROW])
-                else:
-                    name, made = shown.alias_or_name.lower(), self._made(shown, entries, sources)
-                    rows[name] = _either([rows.get(name, made), made])
-                    parts.append(made)
-            rows[_ROW] = _together(parts)
-        for name in query.args.keys() - handled:
-            for one in _listed(query.args[name]):
-                self._add(self._made(one, entries, sources))
-        self._add(_Made(0, *rows[_ROW][1:]))
-        return _renamed(rows, query)
+            shown = [(one, row if one.is_star else self._made(one, seen)) for one in query.expressions]
+            names = [{_name(one): made} if made is not row else seen for one, made in shown]
+            rows = {**_largest(*names), _ROW: _together(made for _, made in shown)}
+            self.works.append(rows[_ROW].work)
+        for name in query.args.keys() - {*parts, "alias", "this", "expression", "expressions"}:
+            self.works.append(sum(self._made(one, seen).work for one in _listed(query.args[name])))
+        return rows
 
-    def _source(self, item: exp.Expr, entries: Mapping[str, _Rows], sources: ChainMap[str, _Rows]) -> None:
-        if isinstance(item, exp.From | exp.Join) or (
-            isinstance(item, exp.Subquery) and not isinstance(item.this, exp.Query)  # joins in parentheses
-        ):
-            self._source(item.this, entries, sources)
-            if item.args.get("on") is not None:
-                self._add(self._made(item.args["on"], entries, sources))
-            if isinstance(item, exp.Subquery) and item.alias:
-                within = _either(made for rows in sources.maps[0].values() for made in rows.values())
-                sources[item.alias.lower()] = {_ANY: within, _ROW: _together([within] * 20)}
-        else:
-            body = item.this if isinstance(item, exp.Lateral) else item
-            if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
-                rows: _Rows = entries.get(item.name.lower(), _TABLE)
-            elif isinstance(body, exp.Query | exp.Values):
-                rows = self._query(body, entries, sources)
-            else:  # a function: each row as large as what it is given
-                made = _together(self._made(part, entries, sources) for part in body.iter_expressions())
-                rows = {_ANY: made, _ROW: made}
-            sources[item.alias_or_name.lower() or f"?{len(sources)}"] = _renamed(rows, item)
-        for join in _listed(item.args.get("joins")):
-            self._source(join, entries, sources)
-
-    def _made(self, node: exp.Expr, entries: Mapping[str, _Rows], sources: ChainMap[str, _Rows]) -> _Made:
+    def _made(self, node: exp.Expr, seen: _Rows) -> _Made:
         if isinstance(node, exp.Column):
-            return _column(node.name.lower(), node.text("table").lower(), sources)
+            name = node.name.lower()
+            return _either(seen.get(one, _Made(_CELL)) for one in (name, _ANY, _ROW + name))
         if isinstance(node, exp.Query):
-            return _Made(self._query(node, entries, sources)[_ROW].size)
+            return _Made(self._query(node, seen)[_ROW].size)
+        power = self._memory / _POWERS
         if isinstance(node, exp.Literal):
-            self.has_digits |= not node.is_string and not re.fullmatch(r"[^eE]{1,100}([eE][+-]?\d\d?)?", node.name)
-            return _Made(len(node.name))
-        is_chain = isinstance(node, exp.Connector | exp.DPipe)
+            return _Made(power if _HAS_POWER.match(node.name) else len(node.name))
+        is_chain = isinstance(node, exp.Connector)
         operands = list(node.flatten(unnest=False) if is_chain else node.iter_expressions())
-        parts = [self._made(part, entries, sources) for part in operands]
-        whole, name = _together(parts), node.name.lower() if isinstance(node, exp.Anonymous) else ""
-        size, copied = whole.size, 0.0 if not isinstance(node, exp.Func | exp.Binary) else whole.size
-        steps = whole.steps + (name in _NUMBERS or isinstance(node, exp.Mul | exp.Div | exp.Mod | exp.Pow))
-        if isinstance(node, exp.DPipe):  # each step is a copy of what is there so far
-            copied = sum(made.size * (len(parts) - max(1, at)) for at, made in enumerate(parts))
-        elif isinstance(node, exp.GroupConcat | exp.ArrayAgg) or name in _GATHERING:
-            size = copied = self._text
-        elif name in _BOUNDS:
+        parts = [self._made(part, seen) for part in operands]
+        (size, work), name = _together(parts), node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        if isinstance(node, exp.Predicate | exp.Connector | exp.Not) or (isinstance(node, _NUMBERS) and size < power):
+            return _Made(64, work + _NODE)
+        if isinstance(node, exp.GroupConcat | exp.ArrayAgg) or name in _GATHERING:
+            size = self._text
+        elif name in _MAKERS:
             times = _times(name, [one.name if isinstance(one, exp.Literal) else None for one in operands])
-            size = copied = self._text if times is None else size * times + _CELL * (name in _PADDING)
-        elif name == "concat_ws" and parts:
-            size = copied = size + parts[0].size * len(parts)
-        elif name == "string_to_array":
-            size = copied = size * 50  # an item of one character is a separate value
+            if times is None and name in ("format", "to_char"):
+                self._refuse(f"write the format of {name} in quotes, with no width above 99 or of another argument")
+            size = self._text if times is None else size * times + _CELL
+        elif isinstance(node, exp.Tuple) or name == "string_to_array" or name.startswith(_ESCAPING):
+            # An item of one character is a separate value.
+            size *= {"string_to_array": 50, "concat_ws": 2 * len(parts)}.get(name, 2)
+        elif isinstance(node, exp.StrPosition | exp.Trim) and len(parts) > 1 and parts[1].size > _CELL:
+            self._refuse("position and trim look for a column or a text in quotes; strpos and btrim for other texts")
         elif isinstance(node, exp.Cast):
             kind = node.args["to"]
-            self.has_digits |= kind.this == exp.DType.DECIMAL and size > 2 * _CELL
-            lengths = [float(one.name) for one in kind.find_all(exp.DataTypeParam) if one.name.isdigit()]
             is_apart = isinstance(kind, exp.DataType) and kind.is_type("jsonb", "array")
-            size = copied = size * (32 if is_apart else 1) + 4 * max(lengths, default=16.0)
-        elif isinstance(node, exp.Pow) or name in ("power", "pow"):
-            self.has_digits |= not _is_small(operands[-1])
-        elif name.startswith(_ESCAPING):
-            size = copied = size * 2
-        if isinstance(node, _READ_WIDE) or name.startswith("regexp_"):
-            copied += 4 * whole.size
-        if (
-            name in _OF_ONE_WORD
-            or isinstance(node, _OF_NUMBERS)
-            or (
-                isinstance(node, exp.Sub) and any(one.is_number for one in operands)  # or JSON, less a key
-            )
-        ):
-            size, copied = 64.0, copied if isinstance(node, _READ_WIDE) else 0.0
-        return _Made(size, whole.work + copied, whole.nodes + 1, steps)
+            lengths = [float(one.name) for one in kind.find_all(exp.DataTypeParam) if one.name.isdigit()]
+            is_number = kind.this == exp.DType.DECIMAL
+            size = size * (32 if is_apart else 2 - is_number) + 4 * max(lengths, default=16.0)
+            if is_number and size > 2 * _CELL:
+                size = max(size, power)
+        elif isinstance(node, exp.Pow) or name in ("power", "pow", "exp"):
+            size = size if _is_small(operands) else max(size, power)
+        return _Made(size, work + _NODE + size * isinstance(node, exp.Func | exp.Binary))
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise SQLFailed(f"{reason}: {self._shown}")
 
 
 def _listed(part: object) -> list[exp.Expr]:
     return [one for one in (part if isinstance(part, list) else [part]) if isinstance(one, exp.Expr)]
 
 
+def _name(shown: exp.Expr) -> str:
+    return shown.alias_or_name.lower() if isinstance(shown, exp.Alias | exp.Column) else _ANY
+
+
 def _together(parts: Iterable[_Made]) -> _Made:
     """All of them: their sizes added."""
-    return _Made(*map(sum, zip(_Made(0, nodes=0), *parts, strict=True)))
+    return _Made(*map(sum, zip(_Made(0, 0), *parts, strict=True)))
 
 
 def _either(parts: Iterable[_Made]) -> _Made:
     return _Made(*map(max, zip(_Made(0), *parts, strict=True)))
 
 
-def _column(name: str, source: str, sources: ChainMap[str, _Rows]) -> _Made:
-    """The largest that a name may stand for: scopes are looked through from the inside out."""
-    found = [_Made(_CELL)]
-    for scope in sources.maps:
-        if (source or name) in scope:
-            rows = scope[source or name]
-            return _either([*found, *(made for own, made in rows.items() if own in ((name, _ANY) if source else _ROW))])
-        if not source:
-            found += [made for rows in scope.values() for own, made in rows.items() if own in (name, _ANY)]
-            if any(name in rows for rows in scope.values()):
-                break
-    return _either(found)
+def _largest(*many: _Rows) -> _Rows:
+    found: dict[str, _Made] = {}
+    for name, made in (item for rows in many for item in rows.items()):
+        found[name] = _either([found.get(name, made), made])
+    return found
 
 
-def _renamed(rows: _Rows, item: exp.Expr) -> _Rows:
-    """With the names of ``AS t(a, b)``: each may be any column."""
-    alias = item.args.get("alias")
-    if not isinstance(alias, exp.TableAlias) or not alias.args.get("columns"):
-        return rows
-    return {_ANY: _either(made for name, made in rows.items() if name != _ROW), _ROW: rows[_ROW]}
+def _cell(*many: _Rows) -> _Made:
+    """The largest column of them."""
+    return _either(made for rows in many for name, made in rows.items() if not name.startswith(_ROW))
 
 
-def _is_small(node: exp.Expr) -> bool:
-    """Whether an exponent is written as a number of no more than a hundred."""
-    number = node.this if isinstance(node, exp.Neg | exp.Paren) else node
-    return isinstance(number, exp.Literal) and bool(re.fullmatch(r"\d{1,2}(\.\d{0,3})?|100", number.name))
+def _is_small(operands: Sequence[exp.Expr]) -> bool:
+    """Whether a power is computed with floats, or its exponent is a number of no more than a hundred."""
+    plain = [operand.unnest() for operand in operands]
+    is_float = any(isinstance(one, exp.Cast) and one.is_type("double", "float") for one in plain)
+    return is_float or bool(plain[-1].is_number and re.fullmatch(r"\d{1,2}(\.\d{0,3})?|100", plain[-1].name))
 
 
-def _times(function: str, arguments: Sequence[str | None]) -> float | None:
-    """How many times larger the value is than the arguments; None if they are no small literals."""
-    first, second, third = [*arguments, None, None, None][:3]
-    if function in ("repeat", "lpad", "rpad"):
-        most = 8 if function == "repeat" else 1_000
-        count = int(second) if second is not None and second.isdigit() else most + 1
-        return None if count > most else count if function == "repeat" else 1
-    if function == "format":
-        is_odd = first is None or len(first) > 1_000 or re.search(r"[$*]|%[^a-zA-Z%]*[0-9]{3}", first)
-        return None if is_odd else 1
-    if function == "to_char":
-        return 1 if second is not None and len(second) <= 1_000 else None
-    put = second if function == "array_to_string" and len(arguments) == 2 else third
-    times: float = 9 if put is None else len(put) / max(1, len(second or "")) if function == "replace" else len(put)
-    return None if times > 8 else max(1, times) + (function != "replace")
+def _times(function: str, literals: Sequence[str | None]) -> float | None:
+    """How many times larger than its arguments a value may be; None if they are no small literals."""
+    given = literals[_MAKERS[function]]
+    if not given or None in given:
+        return None
+    put = "".join(map(str, given))
+    if function in _COUNTS:
+        count = int(put) if put.isdecimal() else inf
+        times = count if function == "repeat" or count > 1_000 else 1
+    elif function in ("format", "to_char"):
+        is_odd = len(put) > 1_000 or (function == "format" and re.search(r"[*]|%[^a-zA-Z%]*[0-9]{3}", put))
+        times = inf if is_odd else 2 * max(1, put.count("%") * ("$" in put))
+    else:
+        times = max(1, len(put) / max(1, len(literals[1] or ""))) if function == "replace" else len(put) + 2
+    return times if times <= _MOST_TIMES else None
 
 
 @dataclass(frozen=True)
@@ -301,53 +272,51 @@ class Bounds:
     Attributes:
         text: bytes of one text, and of all that aggregates are given.
         kept: bytes of the rows that WITH RECURSIVE makes, and of those that IN searches.
-        looked_into: whether the rows of ``IN (SELECT …)`` are counted, which rules out some of the planner's ways.
+        shown: the statement, for messages.
         recursive: whether the rows of WITH are counted.
+        looked_into: whether the rows of ``IN (SELECT …)`` are counted, which rules out some of the planner's ways.
     """
 
     text: int
     kept: int
+    shown: str
+    recursive: bool
     looked_into: bool = False
-    recursive: bool = False
 
 
-def bounded(words: Sequence[Word], bounds: Bounds, shown: str) -> str:
-    """The statement with its bounds; ``shown`` is of it, for messages.
+def bounded(words: Sequence[Word], bounds: Bounds) -> str:
+    """A statement, or a part of it, with its bounds.
 
     Raises:
         SQLFailed: functions that make texts are nested too deeply.
     """
-    recursive = any(word.word == "recursive" for word in words)
-    text = " ".join(_bounded(words, replace(bounds, recursive=recursive)))
-    if len(text) > _LONGEST:
-        raise SQLFailed(f"the SQL nests functions that make texts too deeply: {shown}")
-    return text
-
-
-def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
     parts: list[str] = []
-    at = size = 0
-    while at < len(words) and size <= _LONGEST:
-        start, word = len(parts), words[at].word
+    at = 0
+    while at < len(words):
+        word = words[at].word
         parts.append(words[at].text)
         at += 1
-        if at < len(words) and words[at].text == "(":
-            end = _closing(words, at)
-            inside = words[at + 1 : end]
-            if word in _GATHERING:
-                parts += ["(", *_bounded(inside, bounds), ")"]
-                end = _filtered(words, end + 1, inside, bounds, parts) - 1
-            elif word in _BOUNDS or word in _LOOKED_FOR:
-                parts += ["(", _arguments(word, inside, bounds), ")"]
-            elif word in ("as", "materialized") and bounds.recursive:
-                parts += ["(", *_entry(inside, bounds), ")"]
-            elif bounds.looked_into and is_looked_into(words, at - 1):
-                parts += ["(", *_counting(inside, bounds), ")"]
-            else:
-                end = at - 1
-            at = end + 1
-        size += sum(map(len, parts[start:]))
-    return parts
+        if at == len(words) or words[at].text != "(":
+            continue
+        end = _closing(words, at)
+        inside = words[at + 1 : end]
+        if word in _GATHERING:
+            made = bounded(inside, bounds)
+        elif word in _MAKERS or word in _SEARCHES:
+            made = _arguments(word, inside, bounds)
+        elif word in ("as", "materialized") and bounds.recursive:
+            made = _entry(inside, bounds)
+        elif bounds.looked_into and is_looked_into(words, at - 1):
+            made = _counting(inside, bounds)
+        else:
+            continue
+        parts += ["(", made, ")"]
+        at = end + 1
+        if word in _GATHERING:
+            at = _filtered(words, at, inside, bounds, parts)
+    if sum(map(len, parts)) > _LONGEST:
+        raise SQLFailed(f"the SQL nests functions that make texts too deeply: {bounds.shown}")
+    return " ".join(parts)
 
 
 def is_looked_into(words: Sequence[Word], at: int) -> bool:
@@ -358,64 +327,40 @@ def is_looked_into(words: Sequence[Word], at: int) -> bool:
 
 # Not a constant for the planner, which would raise the error while planning.
 _ERROR = f"(left(clock_timestamp()::text, 0) || '{TOO_LARGE}')::int"
-_ODD_WIDTH = "'%[^a-zA-Z%]*([*]|[0-9]{3})'"
 
 
-def _copies(count: str, texts: Sequence[str], most: int) -> str:
-    return f"{count}::int8 * octet_length( concat( {', '.join(texts)} ) ) > {most}"
-
-
-_Bound = Callable[[Sequence[str], int], str]
-# By function: which argument gets the bound, and the condition under which it is exceeded.
-_BOUNDS: dict[str, tuple[int, _Bound]] = {
-    "repeat": (1, lambda a, most: f"octet_length( {a[0]} )::int8 * ( {a[1]} ) > {most}"),
-    "lpad": (1, lambda a, most: f"( {a[1]} ) > {most // 4}"),
-    "rpad": (1, lambda a, most: f"( {a[1]} ) > {most // 4}"),
-    "replace": (2, lambda a, most: f"octet_length( {a[0]} )::int8 * octet_length( {a[2]} ) > {most}"),
-    "regexp_replace": (2, lambda a, most: f"( octet_length( {a[0]} )::int8 + 1 ) * octet_length( {a[2]} ) > {most}"),
-    "array_to_string": (1, lambda a, most: _copies(f"cardinality( {a[0]} )", a[1:], most)),
-    "format": (0, lambda a, most: f"( {a[0]} ) ~ {_ODD_WIDTH}"
-               + f" OR {_copies(f'octet_length( {a[0]} )', a[1:], most)}" * bool(a[1:])),
-    "to_char": (1, lambda a, _: f"octet_length( {a[1]} ) > 1000"),
-}  # fmt: skip
-
-
-def _arguments(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
-    """The arguments of a function, with a bound where one is needed."""
-    start = 1 if inside and inside[0].word in ("both", "leading", "trailing") else 0
-    words = inside[start:]
-    between = {"position": "in", "trim": "from"}.get(function, ",")
-    cuts = [at for at, word in _at_the_top(words) if word.word == between]
-    if function == "trim" and not cuts:
-        between, cuts = ",", [at for at, word in _at_the_top(words) if word.word == ","]
-    parts = [words[one + 1 : end] for one, end in zip([-1, *cuts], [*cuts, len(words)], strict=True)]
-    texts = [" ".join(_bounded(part, bounds)) for part in parts]
+def _arguments(function: str, words: Sequence[Word], bounds: Bounds) -> str:
+    """The arguments of a function, with a check of their sizes where one is needed."""
+    cuts = [-1, *(at for at, word in _at_the_top(words) if word.text == ","), len(words)]
+    parts = [words[one + 1 : end] for one, end in pairwise(cuts)]
     literals = [part[0].literal if len(part) == 1 else None for part in parts]
-    text, needle = (0, 1) if between == "," else (1, 0)
-    if function in _LOOKED_FOR and len(parts) > 1 and len(literals[needle] or "x" * 17) > 16:
-        passes = f"octet_length( {texts[needle]} )::int8 * octet_length( {texts[text]} ) > {_LOOKED_THROUGH}"
-        texts[needle] = f"CASE WHEN {passes} THEN ({_ERROR})::text ELSE ( {texts[needle]} ) END"
-        texts[needle] = f"( {texts[needle]} )" if between != "," else texts[needle]
-    which, exceeds = _BOUNDS.get(function, (len(texts), None))
-    if exceeds is not None and which < len(texts) and _times(function, literals) is None:
-        error = _ERROR if function in ("repeat", "lpad", "rpad") else f"({_ERROR})::text"
-        texts[which] = f"CASE WHEN {exceeds(texts, bounds.text)} THEN {error} ELSE ( {texts[which]} ) END"
-    return " ".join([*(word.text for word in inside[:start]), f" {between} ".join(texts)])
+    given = [bounded(part, bounds) for part in parts]
+    checks = []
+    if function in _SEARCHES and len(parts) > 1 and len(literals[1] or "x" * 17) > _SHORT:
+        checks.append((slice(1, 2), _LOOKED_THROUGH))
+    if function in _MAKERS and given[_MAKERS[function]] and _times(function, literals) is None:
+        checks.append((_MAKERS[function], bounds.text))
+    for by, most in checks:
+        size, error, at = "octet_length( concat( {} ) )", f"({_ERROR})::text", by.start
+        times = size.format(" , ".join(given[by]))
+        if function in _COUNTS:
+            times, error = f"( {given[at]} )", _ERROR
+        exceeds = f"( {size.format(given[0])}::int8 + 4 ) * {times} > {most}"
+        given[at] = f"CASE WHEN {exceeds} THEN {error} ELSE ( {given[at]} ) END"
+    return " , ".join(given)
 
 
 def _filtered(words: Sequence[Word], at: int, inside: Sequence[Word], bounds: Bounds, parts: list[str]) -> int:
     """Adds the FILTER of an aggregate, which may have one already; gives its end."""
     start = 1 if inside and inside[0].word in ("distinct", "all") else 0
     end = next((at for at, word in _at_the_top(inside) if word.word == "by"), len(inside))
-    given = " ".join(_bounded(inside[start:end], bounds))
-    passes = _counted(GATHERED, f"pg_column_size( ROW( {given} ) )", bounds.text)
-    if [word.word for word in words[at : at + 1]] != ["filter"]:
-        parts += ["FILTER ( WHERE", passes, ")"]
-        return at
-    end = _closing(words, at + 1)
-    own = " ".join(_bounded(words[at + 3 : end], bounds))  # FILTER ( WHERE …
-    parts += ["FILTER ( WHERE CASE WHEN", own, "THEN", passes, "ELSE false END )"]
-    return end + 1
+    passes = _counted(GATHERED, f"pg_column_size( ROW( {bounded(inside[start:end], bounds)} ) )", bounds.text)
+    if [word.word for word in words[at : at + 1]] == ["filter"]:
+        end = _closing(words, at + 1)
+        own = bounded(words[at + 3 : end], bounds)  # FILTER ( WHERE …
+        at, passes = end + 1, f"CASE WHEN {own} THEN {passes} ELSE false END"
+    parts.append(f"FILTER ( WHERE {passes} )")
+    return at
 
 
 def _counted(setting: str, size: str, most: int) -> str:
@@ -425,40 +370,34 @@ def _counted(setting: str, size: str, most: int) -> str:
     return f"CASE WHEN {counted} <= {most} THEN true ELSE {_ERROR} IS NULL END"
 
 
-def _entry(body: Sequence[Word], bounds: Bounds) -> list[str]:
+def _entry(body: Sequence[Word], bounds: Bounds) -> str:
     """An entry of WITH RECURSIVE, in which each row that is made from another row is counted."""
     unions = [at for at, word in _at_the_top(body) if word.word == "union"]
     if not unions:
-        return _bounded(body, bounds)
+        return bounded(body, bounds)
     split = unions[-1] + 1
-    if split < len(body) and body[split].word in ("all", "distinct"):
-        split += 1
-    return [*_bounded(body[:split], bounds), *_counting(body[split:], bounds)]
+    split += split < len(body) and body[split].word in ("all", "distinct")
+    return f"{bounded(body[:split], bounds)} {_counting(body[split:], bounds)}"
 
 
-def _counting(query: Sequence[Word], bounds: Bounds) -> list[str]:
+def _counting(query: Sequence[Word], bounds: Bounds) -> str:
     """A query whose rows are counted."""
     size = "pg_column_size( ROW( tagframe_row.* ) )"
-    return [
-        "SELECT tagframe_row.* FROM (", *_bounded(query, bounds), ") AS tagframe_row WHERE",
-        f"CASE WHEN {size} > {bounds.text} THEN {_ERROR} IS NULL ELSE",
-        _counted(KEPT, f"{size} + {_EACH_ROW}", bounds.kept), "END",
-    ]  # fmt: skip
+    return (
+        f"SELECT tagframe_row.* FROM ( {bounded(query, bounds)} ) AS tagframe_row WHERE CASE WHEN {size} > "
+        f"{bounds.text} THEN {_ERROR} IS NULL ELSE {_counted(KEPT, f'{size} + {_EACH_ROW}', bounds.kept)} END"
+    )
 
 
-def _at_the_top(words: Sequence[Word]) -> Iterator[tuple[int, Word]]:
+def _at_the_top(words: Sequence[Word], start: int = 0) -> Iterator[tuple[int, Word]]:
+    """The words outside of parentheses, and the last one of each pair of these."""
     depth = 0
-    for at, word in enumerate(words):
-        depth += (word.text in ("(", "[")) - (word.text in (")", "]"))
+    for at in range(start, len(words)):
+        depth += (words[at].text in ("(", "[")) - (words[at].text in (")", "]"))
         if not depth:
-            yield at, word
+            yield at, words[at]
 
 
 def _closing(words: Sequence[Word], start: int) -> int:
     """The position of the parenthesis that closes the one at ``start``; the end if there is none."""
-    depth = 0
-    for at in range(start, len(words)):
-        depth += (words[at].text == "(") - (words[at].text == ")")
-        if not depth:
-            return at
-    return len(words)
+    return next((at for at, _ in _at_the_top(words, start)), len(words))

@@ -146,13 +146,13 @@ def run_statement(
     words = plain_words(statement.sql, {name.lower() for name in schemas})
     memory = limits.memory * _MEGABYTE // _MADE_SHARE
     tree, most = _judged(statement, memory)
-    bounds = Bounds(most, memory)
+    bounds = Bounds(most, memory, shown, recursive=any(word.word == "recursive" for word in words))
     values: list[Any] = []
     before = ", ".join(_expressions(tables, statement.relations, values))
 
     def whole(bounds: Bounds) -> str:
-        plain = bounded(words, bounds, shown)
-        return f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain}) AS s LIMIT {limits.rows + 1}"
+        with_ = f"WITH {before} " if before else ""
+        return f"{with_}SELECT * FROM ({bounded(words, bounds)}) AS s LIMIT {limits.rows + 1}"
 
     kept_apart = 1 + len(list(tree.find_all(exp.Table))) + sum(word.word in _SORTING for word in words)
     expired = threading.Event()
