@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
+from tagframe import traces
 from tagframe.errors import FailedRowsWarning, LMError
 
 FRAME = pd.DataFrame({"name": [f"zqs-{number}" for number in range(4)]})
@@ -145,7 +147,11 @@ def test_metrics_count_requests_tokens_and_failures(server: Server, monkeypatch:
     server.answers = lambda request: error(400, "no") if "zqs-3" in request.prompt else "yes"
     with pytest.warns(FailedRowsWarning):
         tf.sem_map(FRAME, "Who is {name}?", on_error="drop", **models(server))
-    (resource,) = reader.get_metrics_data().resource_metrics
+    for _ in range(500):  # a run counts its requests just after its answers are there
+        if not traces._MEASURED and (data := reader.get_metrics_data()) is not None:
+            break
+        time.sleep(0.01)
+    (resource,) = data.resource_metrics
     points = {one.name: one.data.data_points for one in resource.scope_metrics[0].metrics}
     lasted = {point.attributes.get("error.type"): point.count for point in points["gen_ai.client.operation.duration"]}
     assert lasted == {None: 3, "LMRequestFailed": 1}
