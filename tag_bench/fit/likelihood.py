@@ -72,7 +72,8 @@ def fit_choices(
         alike: a value for each row of all parts; the goals are compared once more with the rows of their value.
     """
     rows = np.concatenate(parts)
-    scale = rows.std(axis=0) + 1e-9
+    scale = rows.std(axis=0)
+    scale[scale < 1e-6] = 1.0  # of what is constant
     rows = rows / scale
     among: list[npt.NDArray[np.intp]] = []  # the rows that are compared: the goal first
     each: list[float] = []
