@@ -72,8 +72,7 @@ def fit_choices(
         alike: a value for each row of all parts; the goals are compared once more with the rows of their value.
     """
     rows = np.concatenate(parts)
-    scale = rows.std(axis=0)
-    scale[scale < 1e-6] = 1.0  # of what is constant
+    scale = rows.std(axis=0) + (1e-9 if rows.dtype == np.float64 else 1e-6)  # what is constant has none
     rows = rows / scale
     among: list[npt.NDArray[np.intp]] = []  # the rows that are compared: the goal first
     each: list[float] = []
