@@ -27,7 +27,8 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 	tests/test_lotus.py tests/test_lotus_keywords.py tests/test_pickle.py tests/test_results.py
 # Both environments at once where one alone does not fill the machine; each then shows what it printed when it is done.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
+AT_ONCE := $(filter-out 1 2 3 4 5 6 7,$(CORES))
+SYNC := $(if $(AT_ONCE),$(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
 .PHONY: help setup setup-pandas2 setup-demo setup-docs setup-live bench demo docs dist check test live lint test-quick \
 	test-all test-main test-pandas2 constraints clean
@@ -99,13 +100,14 @@ check: setup
 	$(MAKE) --no-print-directory -j 2 lint test-quick
 
 test: setup setup-pandas2
-	$(MAKE) --no-print-directory -j 2 lint test-all
+	$(MAKE) --no-print-directory -j 3 $(SYNC) lint test-all
 
 test-quick: setup
 	$(BIN)/python -m pytest -q $(WORKERS) --quick
 
 test-all:
-	$(MAKE) --no-print-directory $(AT_ONCE) test-main test-pandas2
+	$(MAKE) --no-print-directory test-main $(if $(AT_ONCE),test-pandas2)
+	$(if $(AT_ONCE),,$(MAKE) --no-print-directory test-pandas2)
 
 test-main: setup
 	$(BIN)/python -m pytest $(WORKERS)

@@ -176,7 +176,7 @@ def torch():
 
 @packaged
 class TestBatches:
-    @pytest.mark.parametrize("int8", [False, True])
+    @pytest.mark.parametrize("int8", [False, pytest.param(True, marks=pytest.mark.slow)])
     def test_a_vector_does_not_depend_on_the_texts_beside_it(self, monkeypatch, int8):
         texts = [text for text in TEXTS.values() if len(text) < 10_000]
         texts += [f"column {number} of table {number % 7} " * (number % 9) for number in range(60)]

@@ -31,7 +31,6 @@ from tagframe.errors import (
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.pandas2,
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
@@ -63,6 +62,7 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype({name: object for name in frame if pd.api.types.is_string_dtype(frame[name].dtype)})
 
 
+@pytest.mark.pandas2
 def test_partitions_give_what_one_frame_gives_and_equal_rows_are_asked_once(numbers: pd.DataFrame):
     lm = Scripted(even)
     lazy = parts(numbers).tag.sem_filter("{n} is even", lm=lm)
@@ -73,6 +73,7 @@ def test_partitions_give_what_one_frame_gives_and_equal_rows_are_asked_once(numb
     assert sorted(shown_rows(message)[0]["n"] for message in lm.asked) == [1, 2, 4, 5, 6]
 
 
+@pytest.mark.pandas2
 def test_len_and_compute_pay_once(numbers: pd.DataFrame):
     lm = Scripted(even)
     lazy = parts(numbers).tag.sem_filter("{n} is even", lm=lm)
@@ -82,6 +83,7 @@ def test_len_and_compute_pay_once(numbers: pd.DataFrame):
     assert len(lm.asked) == 5
 
 
+@pytest.mark.pandas2
 def test_head_and_one_partition_ask_for_no_more(numbers: pd.DataFrame):
     lm = Scripted(even)
     lazy = parts(numbers, 4).tag.sem_map("Say {n}", lm=Scripted(lambda message: "7"))
@@ -91,6 +93,7 @@ def test_head_and_one_partition_ask_for_no_more(numbers: pd.DataFrame):
     assert len(lm.asked) == 2
 
 
+@pytest.mark.pandas2
 @pytest.mark.parametrize(
     ("name", "arguments", "answer"),
     [
@@ -109,6 +112,7 @@ def test_operators_that_look_at_one_row(numbers: pd.DataFrame, name: str, argume
     pd.testing.assert_frame_equal(plain(found), plain(expected), check_dtype=False)
 
 
+@pytest.mark.pandas2
 def test_failed_rows(numbers: pd.DataFrame):
     def fails(message: str) -> str:
         if shown_rows(message)[-1]["n"] == 2:
@@ -124,6 +128,7 @@ def test_failed_rows(numbers: pd.DataFrame):
             pd.testing.assert_frame_equal(plain(lazy.compute()), plain(expected), check_dtype=False)
 
 
+@pytest.mark.pandas2
 def test_odd_cells(tmp_path: Path):
     odd = pd.DataFrame({"n": [1, True, 1.0, None, float("nan"), "1", [1], {"a": 1}, pd.NaT, "x"], "k": 1}, dtype=object)
     with dask.config.set({"dataframe.convert-string": False}):
@@ -136,6 +141,7 @@ def test_odd_cells(tmp_path: Path):
     assert len(lm.asked) == len(set(lm.asked))
 
 
+@pytest.mark.pandas2
 def test_empty_partitions_and_empty_frames(numbers: pd.DataFrame):
     lazy = parts(numbers)
     none = lazy[lazy["n"] > 99].tag.sem_filter("{n} is even", lm=Scripted(even)).compute()
@@ -144,6 +150,7 @@ def test_empty_partitions_and_empty_frames(numbers: pd.DataFrame):
     assert some["_map"].tolist() == ["7"]
 
 
+@pytest.mark.pandas2
 def test_the_best_of_all_partitions(numbers: pd.DataFrame):
     def order(message: str) -> str:
         rows = shown_rows(message)
@@ -156,6 +163,7 @@ def test_the_best_of_all_partitions(numbers: pd.DataFrame):
         pd.testing.assert_frame_equal(plain(lazy.compute()), plain(expected))
 
 
+@pytest.mark.pandas2
 def test_one_answer_from_all_partitions(numbers: pd.DataFrame):
     lm = Scripted(lambda message: "All.\nSources: all")
     lazy = parts(numbers).tag.sem_agg("Summarise the {n}s", lm=lm)
@@ -166,6 +174,7 @@ def test_one_answer_from_all_partitions(numbers: pd.DataFrame):
     assert grouped.compute()["kind"].tolist() == ["u", "v"]
 
 
+@pytest.mark.pandas2
 def test_what_cannot_be_done_is_refused_by_name(numbers: pd.DataFrame):
     lm = Scripted(even)
     with pytest.raises(InvalidArgument, match="limit="):
@@ -179,6 +188,7 @@ def test_what_cannot_be_done_is_refused_by_name(numbers: pd.DataFrame):
     assert lm.asked == []
 
 
+@pytest.mark.pandas2
 def test_rows_that_change_between_two_readings_are_named():
     lm, seen = Scripted(even), []
 
@@ -225,6 +235,7 @@ def test_killed_workers_pay_nothing_again(live: Server, tmp_path: Path):
     assert os.path.exists(after)
 
 
+@pytest.mark.pandas2
 def test_a_client_that_failed_resumes_from_the_store(live: Server, numbers: pd.DataFrame):
     broken = True
 

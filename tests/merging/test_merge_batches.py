@@ -19,7 +19,7 @@ ORDERS = pd.DataFrame({"order_id": range(5_000), "buyer": np.arange(5_000) % 40,
 BUYERS = pd.DataFrame({"buyer_id": range(30), "city": [f"city {n}" for n in range(30)]})
 
 
-@pytest.fixture(params=["lake", "frames", "postgres"])
+@pytest.fixture(params=["lake", "frames", pytest.param("postgres", marks=pytest.mark.pandas2)])
 def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Corpus:
     if request.param == "frames":
         return tf.open_corpus({"orders": ORDERS, "buyers": BUYERS})

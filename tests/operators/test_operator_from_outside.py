@@ -55,6 +55,8 @@ def test_it_has_every_form(sem_stars, reviews, live):
     assert len(live.requests) == 2
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_it_goes_over_partitions(sem_stars, reviews, live):
     dd = pytest.importorskip("dask.dataframe")
