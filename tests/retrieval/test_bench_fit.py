@@ -55,7 +55,7 @@ def test_it_fits_reports_and_writes_weights(folder, tmp_path):
     name = folder.name
     assert set(report["cross_database"][name]) == {"2", "3", "5", "10", "20"}
     assert report["cross_database"][name]["2"]["CR"] >= 60
-    assert set(report["auto"][name]) == {*"exact P R CR tables_over_gold confidence reliability".split()}
+    assert set(report["auto"][name]) == {*"exact P R F1 CR tables_over_gold confidence reliability".split()}
     assert report["left_out"] == {}  # there is one data set
     assert report["weights_file"] == str(weights)
     read_weights(weights.read_text())

@@ -1,0 +1,30 @@
+"""A bar that cannot be drawn ends no call."""
+
+import pytest
+
+from tagframe.errors import ReportWarning
+from tagframe.lm import progress_bar
+from tagframe.lm.progress_bar import Bar
+
+
+@pytest.mark.parametrize("broken", ["refresh", "update", "close"])
+def test_a_bar_that_fails_is_not_drawn_any_more_and_that_is_said_once(monkeypatch, broken):
+    class Drawn:
+        total, postfix, colour = 3, "", None
+
+        def __getattr__(self, name):
+            def draw(*given, **options):
+                if name == broken:
+                    raise OSError("the terminal is gone")
+
+            return draw
+
+    monkeypatch.setattr(progress_bar, "new_bar", lambda *given: Drawn())
+    bar = Bar("sem_map", wanted=True)
+    bar.grow(3)
+    with pytest.warns(ReportWarning, match=r"not drawn any more: OSError: the terminal is gone") as said:
+        bar.grow(2)
+        bar.update(1, 0.5)
+        bar.close(failed=1)
+        bar.close()
+    assert len(said) == 1
