@@ -119,16 +119,16 @@ class _Sum:
         self.works: list[float] = []
         self.works.append(3 * self._query(tree, {})[_ROW].size)  # it is put together, measured and sent
 
-    def _query(self, query: exp.Expr, seen: _Rows) -> _Rows:
-        """What a query shows, by its name; ``seen`` is what may be named in it, whose columns have one scope here.
+    def _query(self, query: exp.Expr, around: _Rows) -> _Rows:
+        """What a query shows, by its name; ``around`` is what may be named in it, whose columns have one scope here.
 
         A name stands for the largest of what has it in the queries around, in WITH and in FROM.
         """
-        row = _Made(0, 0)
+        row, seen = _Made(0, 0), dict(around)
         parts = ["with_", *(["this"] if isinstance(query, exp.Subquery) else []), "from_", "joins", "laterals"]
         for item in (item for part in parts for item in _listed(query.args.get(part))):
             if isinstance(item, exp.With) and item.recursive:  # the server checks each row, see _entry
-                seen = _largest(seen, dict.fromkeys((_ANY, _ROW), _Made(2 * self._text)))
+                _enlarge(seen, dict.fromkeys((_ANY, _ROW), _Made(2 * self._text)))
             for node in item.walk(bfs=False, prune=lambda node: not isinstance(node, _FRAME)):
                 rows: _Rows = {}
                 if isinstance(node, exp.Query):
@@ -145,7 +145,8 @@ class _Sum:
                         rows = {**rows, _ANY: _cell(seen, rows)}
                     row = row if isinstance(item, exp.With) else _together([row, rows[_ROW]])
                     as_text = _Made(2 * rows[_ROW].size, rows[_ROW].work)
-                    seen = _largest(seen, rows, {_ROW + one.alias_or_name.lower(): as_text for one in named})
+                    _enlarge(seen, rows)
+                    _enlarge(seen, {_ROW + one.alias_or_name.lower(): as_text for one in named})
         if isinstance(query, exp.SetOperation):
             sides = [self._query(side, seen) for side in (query.left, query.right)]
             rows = {_ANY: _cell(*sides), _ROW: _either(side[_ROW] for side in sides)}
@@ -153,8 +154,10 @@ class _Sum:
             rows = {**seen, _ROW: row}
         else:
             shown = [(one, row if one.is_star else self._made(one, seen)) for one in query.expressions]
-            names = [{_name(one): made} if made is not row else seen for one, made in shown]
-            rows = {**_largest(*names), _ROW: _together(made for _, made in shown)}
+            rows = dict(seen) if any(one.is_star for one in query.expressions) else {}
+            for one, made in shown:
+                _enlarge(rows, {} if one.is_star else {_name(one): made})
+            rows = {**rows, _ROW: _together(made for _, made in shown)}
             self.works.append(rows[_ROW].work)
         for name in query.args.keys() - {*parts, "alias", "this", "expression", "expressions"}:
             self.works.append(sum(self._made(one, seen).work for one in _listed(query.args[name])))
@@ -220,11 +223,10 @@ def _either(parts: Iterable[_Made]) -> _Made:
     return _Made(*map(max, zip(_Made(0), *parts, strict=True)))
 
 
-def _largest(*many: _Rows) -> _Rows:
-    found: dict[str, _Made] = {}
-    for name, made in (item for rows in many for item in rows.items()):
-        found[name] = _either([found.get(name, made), made])
-    return found
+def _enlarge(known: dict[str, _Made], rows: _Rows) -> None:
+    """Add rows to known ones: of what has one name, the largest stays."""
+    for name, made in rows.items():
+        known[name] = _either([known.get(name, made), made])
 
 
 def _cell(*many: _Rows) -> _Made:
