@@ -24,6 +24,10 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 
+NULL_WORDS = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
+              "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
+"""pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
+
 if TYPE_CHECKING:
     pass
 

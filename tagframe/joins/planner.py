@@ -533,8 +533,9 @@ def plan_joins(
         wanted = _from(start, edges)
         tree, _ = _tree(tables, wanted, order)
         plans.append((*JoinPlan.along([edge.key for edge in tree], sources, order, start), tree, wanted))
-    needless = set(chain.from_iterable(aside(plan, doubtful) for _, plan, *_ in plans if plan.start not in doubtful))
-    plans = [entry for entry in plans if entry[1].start not in needless | {*aside(entry[1], doubtful)}]
+    beside = {entry[1].start: aside(entry[1], doubtful) for entry in plans}
+    needless = {table for start, tables in beside.items() if start not in doubtful for table in tables}
+    plans = [entry for entry in plans if (start := entry[1].start) not in needless and start not in beside[start]]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
     alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
     is_anchored = anchor is not None

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all, plain
+from tagframe.engines.cells import NULL_WORDS
 
 Positions = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.signedinteger[Any]]
@@ -228,7 +229,7 @@ def _read_as_text(keys: pd.Index, as_numbers: bool) -> list[str | None]:
 
 
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.0+)?\s*", re.ASCII)
-_MISSING = frozenset(("", "-", "--", "?", "\\n", *"null (null) none na n/a #n/a nan nil missing unknown".split()))
+_MISSING = {*map(str.casefold, NULL_WORDS), "-", "--", "?", "\\n", "(null)", "nil", "missing", "unknown"}
 """Words that stand for a missing value in columns of text, in lower case."""
 
 

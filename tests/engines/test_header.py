@@ -64,6 +64,16 @@ def test_a_csv_file_with_titles_is_read_below_them_and_they_describe_it(tmp_path
     assert batch["name"].tolist() == ["Ann", "Bo", "Cy"]
 
 
+def test_a_wide_header_below_titles_is_refused_and_told_separators_find_titles(tmp_path):
+    names = [f"c{number}" for number in range(10_001)]
+    (tmp_path / "wide.csv").write_text(f"Report\n\n{','.join(names)}\n{','.join('1' * len(names))}\n")
+    (tmp_path / "t.csv").write_text("Budget\nid:name, first:sum\n1:Ann, A:2\n2:Bo, B:3\n")
+    corpus, said = opened(tmp_path, UnreadableTableWarning, csv={"t.csv": {"sep": ":"}})
+    assert corpus["t"]["sum"].tolist() == [2, 3]
+    assert corpus.profile("t").description == "Budget"
+    assert ["wide.csv has 10,001 columns" in one for one in said] == [True]
+
+
 def test_all_is_rows_where_the_user_says_so(tmp_path):
     (tmp_path / "t.csv").write_text("Budget,,\n,,\nid,name,sum\n1,Ann,2\n")
     corpus, said = opened(tmp_path, csv={"t.csv": {"skiprows": 0}})

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tagframe.engines.cells import NULL_WORDS
 from tagframe.engines.duckdb.tables import LakeTable, Logged, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 MEMORY = "1GB"
 """The memory of DuckDB for our own queries; larger sorts and joins use files in the temporary folder."""
-_MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
-            "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
-"""pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
 _PADDED = r"^\s*[+-]?0[0-9].*"
 _YEAR_LAST = r"^\s*[0-9]{1,2}[^0-9]"
 _DIGITS = 38
@@ -209,7 +207,7 @@ class Lake:
     def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
         """Types that hold all rows, where numbers with leading zeros, and dates that do not begin with the year, are
         text: DuckDB would guess what is the day in 01/02/2024."""
-        options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={quoted_texts(_MISSING)}"
+        options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={quoted_texts(NULL_WORDS)}"
         whole = f"read_csv({quoted_texts(table.patterns)}, {options})"
         columns = self._columns(whole)
         texts = {

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from tagframe.engines.base import Stamp, quoted
 from tagframe.engines.files.limits import Bounds, files_below, found_by
 from tagframe.engines.sql_text import quoted_text
-from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, shown_path
+from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, needing, shown_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -272,12 +272,8 @@ def _check_location(location: str, bounds: Bounds) -> None:
 
 
 def _delta(path: Path, bounds: Bounds) -> Logged:
-    try:
+    with needing(f"{path} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"):
         import deltalake
-    except ImportError as error:
-        raise MissingExtra(
-            f"{path} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"
-        ) from error
     try:
         delta = deltalake.DeltaTable(str(path))
         for file in delta.file_uris():
@@ -323,15 +319,11 @@ def _delta_by_itself(delta: Any) -> Logged:
 
 def _iceberg(path: Path, bounds: Bounds) -> Logged:
     """Read file by file when a statement asks for it, from the newest snapshot at the time of opening."""
-    try:
+    with needing(f"{path} is an Iceberg table, and pyiceberg is not installed: pip install 'tagframe[iceberg]'"):
         from pyiceberg.catalog.noop import NoopCatalog
         from pyiceberg.io.pyarrow import PyArrowFileIO, schema_to_pyarrow
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
-    except ImportError as error:
-        raise MissingExtra(
-            f"{path} is an Iceberg table, and pyiceberg is not installed: pip install 'tagframe[iceberg]'"
-        ) from error
     from tagframe.engines.duckdb.scanned import Scanned
 
     class OnThisMachine(PyArrowFileIO):  # type: ignore[misc]

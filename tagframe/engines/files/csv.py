@@ -178,7 +178,7 @@ class CSVEngine(FileEngine):
         return title_text(_first_rows(head, options["sep"])[:rows])
 
     def _check_width(self, options: dict[str, Any]) -> None:
-        """Refuse a file whose first row, or second one, has too many columns, before pandas makes them."""
+        """Refuse a file whose header, or the row below it, has too many columns, before pandas makes them."""
         delimiter = options["sep"]
         if len(delimiter) != 1:
             return  # a regular expression, of its user's own
@@ -202,7 +202,10 @@ class CSVEngine(FileEngine):
                     yield line
 
             try:
-                rows = csv.reader(lines(), delimiter=delimiter, **written)
+                titles = options.get("skiprows", 0)
+                rows = islice(
+                    csv.reader(lines(), delimiter=delimiter, **written), titles * isinstance(titles, int), None
+                )
                 limits.check_names(self.path, next(rows, []))
                 limits.check_columns(self.path, len(next(rows, [])))
             except csv.Error:  # of a long text in a cell it tells no columns
@@ -211,7 +214,8 @@ class CSVEngine(FileEngine):
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
         """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
         told = self._told
-        found = {**csv_options(self.path, told.get("encoding"), told.pop("delimiter", None)), **told}
+        delimiter = told.pop("delimiter", None) or told.get("sep")
+        found = {**csv_options(self.path, told.get("encoding"), delimiter), **told}
         self._check_width(found)
         if is_known(told):
             found = {name: value for name, value in found.items() if name not in _SEPARATORS}
@@ -230,10 +234,11 @@ class CSVEngine(FileEngine):
         def say(what: str, category: type[UserWarning] = ColumnFormatWarning) -> None:
             warn(f"{self.path}: {what}", category)
 
-        names, formats, told = self.shapes()[0].columns, self.formats, self._told
+        (shape,), formats, told = self.shapes(), self.formats, self._told
+        names = shape.columns
         unnamed = sum(name.startswith("Unnamed: ") for name in names)
-        titles = 0 if "skiprows" in told else self._options(dates=False).get("skiprows", 0)
-        if titles:
+        if shape.comment and "skiprows" not in told:
+            titles = self._options(dates=False)["skiprows"]
             say(f"{below_titles(titles)}; {self._option(skiprows=0)} reads all as rows")
         elif unnamed and unnamed >= len(names) / 2:  # the first row is a title, and names are further below
             say(
@@ -430,7 +435,8 @@ def is_delimited(path: Path) -> bool:
     if "\0" in text:
         return False
     rows = [row for row in _first_rows(text, sniff_delimiter(text)) if row]
-    return len(rows) > 2 and {*map(len, rows)} == {max(len(rows[0]), 2)} and are_names(rows[0])
+    width = len(rows[0]) if len(rows) > 2 else 0
+    return width > 1 and all(len(row) == width for row in rows) and are_names(rows[0])
 
 
 def _first_rows(text: str, delimiter: str) -> list[list[str]]:

@@ -35,10 +35,10 @@ def title_rows(rows: Sequence[Sequence[Any]]) -> int:
     filled = [[cell for cell in row if cell is not None and str(cell).strip()] for row in rows]
     width = max(map(len, filled[:LOOKED_AT]), default=0)
     # A row that is one shorter than those below may be names without that of an index.
-    shorter = [
+    may_be_title = [
         len(cells) <= max(1, width // 3) or len(row) < width - 1 for cells, row in zip(filled, rows, strict=True)
     ]
-    above = [*shorter[:LOOKED_AT], False].index(False)
+    above = [*may_be_title[:LOOKED_AT], False].index(False)
     if not above or width < 2 or above + 1 >= len(rows):
         return 0
     if width == 2 and filled[0] and not str(rows[0][0] or "").strip():  # a saved index, and the name of a column

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import Chunk, Stamp, TableShape
+from tagframe.engines.base import Chunk, Stamp, TableShape, frame_chunks
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
 from tagframe.engines.files.header import LOOKED_AT, below_titles, title_rows, title_text
@@ -178,10 +178,11 @@ class WorkbookEngine(WholeFileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        if above := title_rows(workbook_rows(self.path)[shape.name]):
+        rows = workbook_rows(self.path, shape.name)[shape.name]
+        if above := title_rows(rows[:LOOKED_AT]):
             said = f"{below_titles(above)}; pandas.read_excel reads all as rows"
             warn(f"sheet {shape.name!r} of {self.path}: {said}", ColumnFormatWarning)
-        return super().chunks(shape)
+        return frame_chunks(sheet_frame(rows))
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""
