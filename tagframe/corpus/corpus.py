@@ -9,14 +9,15 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
-from tagframe import results
+from tagframe import config, results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import FactStore, Origin, save
+from tagframe.corpus.corpus_keys import CorpusKeys
 from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
@@ -26,10 +27,9 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
 from tagframe.corpus.told.files import write_facts
-from tagframe.corpus.told.store import CorpusKeys, KnowledgeStore
+from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
-from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import (
@@ -46,21 +46,21 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import (
-        annotate,
-        check_keys,
-        describe,
-        forget,
-        learn,
-        retrieve_tables,
-        to_ossie,
-        tools,
-    )
+    from os import PathLike
+
+    from tagframe.agents.schemas import Format
+    from tagframe.agents.tools import Tools
+    from tagframe.answer.annotating import Annotated
+    from tagframe.answer.checked_keys import CheckedKeys
+    from tagframe.config import CallSettings
+    from tagframe.learning import Learned
+    from tagframe.lm import Budget, Quote
+    from tagframe.retrieval import RetrievedTables, RetrieveOptions
+    from tagframe.semantic.descriptions import Described
 
 _LISTED = 20
 
 
-@with_doors
 class Corpus(Shown):
     """Tables to search and to join, made by :func:`tagframe.open_corpus`; immutable, cheap to subset and to pickle.
 
@@ -145,7 +145,7 @@ class Corpus(Shown):
 
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
-        return CorpusKeys(self._knowledge, self.profiles, self)
+        return CorpusKeys(self._knowledge, self)
 
     def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
@@ -318,16 +318,266 @@ class Corpus(Shown):
         """
         return self if self._followed is None else self._followed.corpus()
 
-    if TYPE_CHECKING:
-        annotate = annotate
-        check_keys = check_keys
-        describe = describe
-        forget = forget
-        learn = learn
-        retrieve_tables = retrieve_tables
-        to_ossie = to_ossie
-        tools = tools
-    else:
+    # --- done by rooms above, which are imported at the first call -------------------------------------------------
+
+    @overload
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        anchor: str | None = ...,
+        quote: Literal[False] = ...,
+        **options: Unpack[RetrieveOptions],
+    ) -> RetrievedTables: ...
+    @overload
+    def retrieve_tables(
+        self, question: str, *, anchor: str | None = ..., quote: Literal[True], **options: Unpack[RetrieveOptions]
+    ) -> Quote: ...
+    @overload
+    def retrieve_tables(
+        self, question: str, *, anchor: str | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
+    ) -> RetrievedTables | Quote: ...
+    def retrieve_tables(
+        self, question: str, *, anchor: str | None = None, quote: bool = False, **options: Unpack[RetrieveOptions]
+    ) -> RetrievedTables | Quote:
+        """Find the tables of this corpus that answer a question together.
+
+        Args:
+            question: in plain language.
+            anchor: id of a table that is in the set already; the join plan starts from its rows.
+            quote: return the cost of the model calls instead; nothing is sent.
+            **options: ``k``, ``method``, ``evidence`` and the others of :func:`tagframe.retrieve_tables`.
+
+        Raises:
+            TagframeError: as :func:`tagframe.retrieve_tables`.
+        """
+        from tagframe import retrieval
+
+        return retrieval.retrieve_tables(question, self, anchor=anchor, quote=quote, **options)
+
+    def learn(
+        self,
+        queries: str | Path | pd.DataFrame,
+        sql: str | None = None,
+        *,
+        literals: bool = False,
+        dialect: str | None = None,
+    ) -> Learned:
+        """Learn from past statements over these tables; this corpus and all its subsets know them afterwards.
+
+        Args:
+            queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
+                with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
+            sql: the statement, if ``queries`` is the question that it answers.
+            literals: whether the literals of statements are kept: they are data.
+            dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
+
+        Raises:
+            SourceNotFound: no such file, or no server that keeps a log.
+            InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
+        """
+        from tagframe import learning
+
+        return learning.learn(self, queries, sql, literals=literals, dialect=dialect)
+
+    def forget(self, what: str | None = None) -> int:
+        """Take back what was learned from statements.
+
+        Args:
+            what: a statement, a question, or the source of statements (``"queries.sql"``); None for all.
+
+        Returns:
+            The number of forgotten statements. A statement that also has another source stays known from that source.
+
+        Raises:
+            InvalidArgument: ``what`` is not text.
+        """
+        from tagframe import learning
+
+        return learning.forget(self, what)
+
+    @overload
+    def describe(self, name: str, text: str) -> None: ...
+    @overload
+    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
+    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
+        """Describe a table or a column; the text is searched, and models read it.
+
+        Without a text, read many descriptions:
+
+        - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders
+          ``database_description``. Empty descriptions are skipped; of two descriptions of the same thing, the later one
+          counts.
+        - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a
+          dbt project, the YAML of Snowflake's semantic views. Its descriptions, synonyms, keys and metrics stand below
+          a person's, and above what is inferred. Its keys are checked against the rows. The same model, read again,
+          replaces what it described before.
+        - a folder of such files.
+
+        Args:
+            name: ``table``, ``table.column`` or either with the database before it; or the file, folder or frame.
+            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
+
+        Returns:
+            For many descriptions: what was used, the names that are unknown, what could not be read, and the keys that
+            do not hold for all rows.
+
+        Raises:
+            TableNotFound, ColumnNotFound: no such table or column.
+            SourceNotFound, InvalidArgument: no such file, or one of another form.
+        """
+        from tagframe.semantic.describe import describe
+
+        return describe(self, name, text)
+
+    def to_ossie(self, path: str | Path) -> Path:
+        """Write what is known of the tables as a semantic model of Apache Ossie (YAML), for people to review.
+
+        Semantic models that were read are written as they were, with your own descriptions in place of theirs and
+        without keys that you forbade. All else is one more model: the other tables, and keys with their chance and
+        evidence in ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as
+        ``inferred``: keys, primary keys, descriptions by a model, and words of learned questions as synonyms.
+        ``corpus.describe`` does not read such parts as declared: remove the extension from those that are right. Hidden
+        columns are left out of that model.
+
+        Args:
+            path: of the file; an existing one is replaced.
+
+        Returns:
+            The path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        from tagframe.semantic.writing import to_ossie
+
+        return to_ossie(self, path)
+
+    @overload
+    def annotate(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> Annotated: ...
+    @overload
+    def annotate(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
+    def annotate(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> Annotated | Quote:
+        """Have a model describe each table, and each column whose name does not explain it.
+
+        The model reads names, types, a few values of columns that are not hidden, keys, and learned statements. Its
+        descriptions begin with "≈". They are searched and shown to models like other descriptions, but a person's
+        description counts more. An annotated table is not asked about again unless its columns change; a table in
+        pieces is asked about once.
+
+        Args:
+            quote: return the cost instead; nothing is sent.
+            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``.
+
+        Returns:
+            How many tables and columns were described, and the tables without a usable answer. Answers are kept even if
+            a budget, an interruption or a replayed store without some answers ends the call.
+
+        Raises:
+            NotConfigured: no model is set.
+            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
+        """
+        from tagframe.answer.annotating import annotated, quoted
+        from tagframe.lm import get_lm
+
+        with config.of_call(self.annotate, settings):
+            model = get_lm()
+            return quoted(self, model) if quote else annotated(self, model)
+
+    @overload
+    def check_keys(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> CheckedKeys: ...
+    @overload
+    def check_keys(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
+    def check_keys(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> CheckedKeys | Quote:
+        """Have a model judge the keys of which names and values leave a doubt.
+
+        These are the pairs of columns with a chance between 0.2 and 0.8, and those of a column with several almost
+        equally likely ones. The model reads names, types, counts, a few values of columns that are not hidden, and the
+        known keys of both tables; a dozen pairs are one prompt. It says yes, no, or that it cannot tell, and why. Its
+        word is evidence: it moves every chance by the same odds, and ``corpus.keys.frame()`` shows it as ``origin``
+        "model". A person's word (``corpus.keys.add``, ``corpus.keys.forbid``) stands above it; ``corpus.keys.forget``
+        removes it. A pair is asked about once. It also works for schemas without rows.
+
+        Args:
+            quote: return the cost instead; nothing is sent.
+            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``, ``budget=0.5``.
+
+        Returns:
+            How many pairs were judged, and those without a usable answer. Answers are kept even if a budget, an
+            interruption or a replayed store without some answers ends the call.
+
+        Raises:
+            NotConfigured: no model is set.
+            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
+        """
+        from tagframe.answer.checked_keys import checked, quoted
+        from tagframe.lm import get_lm
+
+        with config.of_call(self.check_keys, settings):
+            model = get_lm()
+            return quoted(self, model) if quote else checked(self, model)
+
+    @overload
+    def tools(
+        self,
+        *,
+        format: None = ...,
+        ask: bool = ...,
+        learn: bool = ...,
+        budget: Budget | float | None = ...,
+        to: str | PathLike[str] | None = ...,
+    ) -> Tools: ...
+    @overload
+    def tools(
+        self,
+        *,
+        format: Format,
+        ask: bool = ...,
+        learn: bool = ...,
+        budget: Budget | float | None = ...,
+        to: str | PathLike[str] | None = ...,
+    ) -> list[dict[str, Any]]: ...
+    def tools(
+        self,
+        *,
+        format: Format | None = None,
+        ask: bool = False,
+        learn: bool = False,
+        budget: Budget | float | None = None,
+        to: str | PathLike[str] | None = None,
+    ) -> Tools | list[dict[str, Any]]:
+        """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
+
+        Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
+        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it.
+        Tools never write to a source, and never show cells of hidden columns, even if they are hidden from models only.
+
+        >>> import pandas as pd, tagframe as tf
+        >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
+        >>> [tool.__name__ for tool in tools][:4]
+        ['find_tables', 'describe_tables', 'plan_joins', 'run_sql']
+        >>> tools.call("run_sql", {"sql": "SELECT COUNT(*) AS n FROM film"})["rows"]
+        [[2]]
+
+        Args:
+            format: "openai" or "anthropic" returns a list of dictionaries in the format of that provider's API instead.
+            ask: add a tool that has the configured model answer a question; it needs a budget.
+            learn: add a tool that keeps a statement as the answer to a question.
+            budget: the limit on the model's cost, for all calls of all tools together; a number is in dollars. Without
+                a budget, no model is asked, and statements have no LM functions.
+            to: a folder in which tools may write new Parquet files; without it, they write none.
+
+        Raises:
+            InvalidArgument: an unknown format, ``ask`` without a budget, or ``to`` is not a folder.
+        """
+        from tagframe.agents.tools import Tools
+        from tagframe.lm import Budget
+
+        account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)
+        made = Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
+        return made if format is None else made.schemas(format)
+
+    if not TYPE_CHECKING:
         __getattr__ = suggesting_names("Corpus")
 
     def __getstate__(self) -> dict[str, Any]:

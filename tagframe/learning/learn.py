@@ -76,20 +76,7 @@ def learn(
     literals: bool = False,
     dialect: str | None = None,
 ) -> Learned:
-    """Learn from past statements over the tables of a corpus.
-
-    Args:
-        corpus: the corpus; it and all its subsets know the statements afterwards.
-        queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
-            with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
-        sql: the statement, if ``queries`` is the question that it answers.
-        literals: whether the literals of statements are kept: they are data.
-        dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
-
-    Raises:
-        SourceNotFound: no such file, or no server that keeps a log.
-        InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
-    """
+    """See :meth:`tagframe.Corpus.learn`."""
     dialects = _dialects(corpus, dialect)
     if sql is not None:
         if not isinstance(queries, str) or not isinstance(sql, str):
@@ -221,18 +208,7 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
 
 
 def forget(corpus: Corpus, what: str | None = None) -> int:
-    """Take back what was learned.
-
-    Args:
-        corpus: the corpus.
-        what: a statement, a question, or the source of statements (``"queries.sql"``); None for all.
-
-    Returns:
-        The number of forgotten statements. A statement that also has another source stays known from that source.
-
-    Raises:
-        InvalidArgument: ``what`` is not text.
-    """
+    """See :meth:`tagframe.Corpus.forget`."""
     if not isinstance(what, str | None):
         raise InvalidArgument(f"forget takes a statement, a question or a file's name; got {what!r}")
     sql = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import pandas as pd
 
@@ -16,46 +16,19 @@ from tagframe.semantic.descriptions import Described, descriptions_in, facts_sai
 from tagframe.semantic.in_rows import checked_in_rows
 
 
-@overload
-def describe(self: Corpus, name: str, text: str) -> None: ...
-@overload
-def describe(self: Corpus, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
-def describe(self: Corpus, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-    """Describe a table or a column; the text is searched, and shown to models.
-
-    Without a text, read many descriptions:
-
-    - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders ``database_description``.
-      Empty descriptions are skipped; of two descriptions of the same thing, the later one counts.
-    - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a dbt
-      project, the YAML of Snowflake's semantic views. Its descriptions, synonyms, keys and metrics stand below what a
-      person said, and above what is inferred. Its keys are checked against the rows. The same model, read again,
-      replaces what it said before.
-    - a folder of such files.
-
-    Args:
-        name: ``table``, ``table.column`` or either with the database before it; or the file, folder or frame.
-        text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
-
-    Returns:
-        For many descriptions: what was used, the names that are unknown, what could not be read, and the keys that do
-        not hold for all rows.
-
-    Raises:
-        TableNotFound, ColumnNotFound: no such table or column.
-        SourceNotFound, InvalidArgument: no such file, or one of another form.
-    """
+def describe(corpus: Corpus, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
+    """See :meth:`tagframe.Corpus.describe`."""
     if text is None:
-        return _described(self, name)
+        return _described(corpus, name)
     if not isinstance(name, str) or not isinstance(text, str):
         raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
     try:
-        fact: FactKey = "table", (self.profile(name).id,)
+        fact: FactKey = "table", (corpus.profile(name).id,)
     except TableNotFound:
         if "." not in name:
             raise
-        fact = "column", find_column(name, [*map(NamedTable.of, self.profiles)])
-    knowledge_of(self).tell({fact: as_description(text) or None})
+        fact = "column", find_column(name, [*map(NamedTable.of, corpus.profiles)])
+    knowledge_of(corpus).tell({fact: as_description(text) or None})
     return None
 
 

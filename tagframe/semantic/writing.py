@@ -25,29 +25,13 @@ _TWICE = 2
 """A word is a synonym if at least so many questions have it."""
 
 
-def to_ossie(self: Corpus, path: str | Path) -> Path:
-    """Write what is known of the tables as a semantic model of Apache Ossie (YAML), for people to review.
-
-    Semantic models that were read are written as they were, with your own descriptions in place of theirs and without
-    keys that you forbade. All else is one more model: the other tables, and keys with their chance and evidence in
-    ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as ``inferred``: keys,
-    primary keys, descriptions by a model, and words of learned questions as synonyms. ``corpus.describe`` does not read
-    such parts as declared: remove the extension from those that are right. Hidden columns are left out of that model.
-
-    Args:
-        path: of the file; an existing one is replaced.
-
-    Returns:
-        The path.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+def to_ossie(corpus: Corpus, path: str | Path) -> Path:
+    """See :meth:`tagframe.Corpus.to_ossie`."""
     import yaml  # type: ignore[import-untyped]
 
-    known = knowledge_of(self).known
+    known = knowledge_of(corpus).known
     models = [_with_persons_words(model, known) for model in known.semantic]
-    drafted = _draft(self, known)
+    drafted = _draft(corpus, known)
     models += [drafted] if drafted["datasets"] else []
     document = {"version": VERSION, "semantic_model": models}
     path = Path(path).expanduser()

@@ -17,13 +17,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.computed_columns import Sources
-from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import Column, ToldKey, read_key
-from tagframe.corpus.told.facts import FactKey, Knowledge, Told, key_fact, plain_name
+from tagframe.corpus.references import Column
+from tagframe.corpus.told.facts import FactKey, Knowledge, Told, plain_name
 from tagframe.corpus.told.files import FactsFile, Kept, Mark
 from tagframe.corpus.told.identity import Elsewhere, OpenedTable, TableIdentity, Tables
-from tagframe.display import Shown, rows_html
-from tagframe.doors import with_doors
 from tagframe.errors import (
     CatalogueWarning,
     CopiedDataWarning,
@@ -36,7 +33,6 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.key_doors import frame
     from tagframe.corpus.catalogue import Catalogue
 
 
@@ -401,93 +397,3 @@ def _say_copied(table: str, column: str, other: str, relation: str) -> None:
         f"corpus.show({f'{table}.{column}'!r}) shows it",
         CopiedDataWarning,
     )
-
-
-_LISTED = 20
-
-
-@with_doors
-class CorpusKeys(Shown):
-    """``corpus.keys``: the keys between the tables, those that the user declares and those that are inferred.
-
-    ``corpus.keys.frame()`` has all of them, with the chance and the evidence of each.
-
-    >>> import pandas as pd, tagframe as tf
-    >>> orders = pd.DataFrame({"order": [1, 2], "buyer": [7, 8]})
-    >>> customers = pd.DataFrame({"id": [7, 8], "city": ["Porto", "Faro"]})
-    >>> corpus = tf.open_corpus({"orders": orders, "customers": customers})
-    >>> corpus.keys.add("orders.buyer = customers.id")
-    >>> corpus.keys
-    declared keys of this corpus:
-      frames.orders.buyer = frames.customers.id
-    """
-
-    if TYPE_CHECKING:
-        frame = frame
-
-    def __init__(self, store: KnowledgeStore, profiles: Sequence[TableProfile], corpus: Any = None) -> None:
-        self._store = store
-        self._profiles = profiles
-        self.corpus = corpus
-
-    def add(self, key: str | ToldKey) -> None:
-        """Declare that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
-
-        Retrieval, plans and merges treat the key as certain. Several pairs, joined by ``and``, form one composite key.
-
-        Raises:
-            InvalidArgument: another form, or not between two tables.
-            TableNotFound, ColumnNotFound: an unknown name.
-        """
-        self._tell(key, True)
-
-    def forbid(self, key: str | ToldKey) -> None:
-        """Declare that columns do not join, against their names, their values, and the keys of the source.
-
-        Raises:
-            InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
-        """
-        self._tell(key, False)
-
-    def forget(self, key: str | ToldKey) -> None:
-        """Undo :meth:`add` or :meth:`forbid` for these columns, and drop what a model said of them.
-
-        Raises:
-            InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
-        """
-        self._tell(key, None)
-
-    def _tell(self, key: str | ToldKey, joins: bool | None) -> None:
-        fact, value = key_fact(read_key(key, self._profiles), bool(joins))
-        of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
-        self._store.tell({fact: None if joins is None else value, **of_model})
-
-    def __str__(self) -> str:
-        known = self._store.known
-        lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
-        told = "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
-        return "\n".join([told, *self._inferred_lines()])
-
-    def _inferred_lines(self) -> list[str]:
-        found = self.frame()
-        found = found[found["origin"] != "given"]
-        more = [f"  and {len(found) - _LISTED} more: corpus.keys.frame()"] * (len(found) > _LISTED)
-        lines = [f"  {key} ({chance:.2f})" for key, chance in zip(found["key"], found["chance"], strict=True)]
-        return ["keys of the sources, with their chance:", *lines[:_LISTED], *more] if lines else []
-
-    def _repr_html_(self) -> str:
-        known = self._store.known
-        told = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
-        rows = [(str(key), said, "") for keys, said in told for key in keys]
-        found = self.frame()
-        found = found[found["origin"] != "given"]
-        listed = found.head(_LISTED)
-        chances = (f"{chance:.2f}" for chance in listed["chance"])
-        rows += zip(listed["key"].astype(str), listed["origin"].astype(str), chances, strict=True)
-        return rows_html(
-            "keys of this corpus" if rows else str(self),
-            ["columns", "as", "chance"],
-            rows,
-            {"columns", "as"},
-            max(0, len(found) - _LISTED),
-        )
