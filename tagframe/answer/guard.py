@@ -18,7 +18,7 @@ import pandas as pd
 
 from tagframe import logs
 from tagframe.answer.table_names import named_tables, tables_and_entries, unknown_tables, with_known_names
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.sql_text import trees_of
 from tagframe.engines.sqlite.statement import SQLITE, RowsOnly
@@ -193,7 +193,7 @@ class Reader:
         try:
             return self._checked(sql, limits, explain=explain)
         except (UnsafeSQL, SQLFailed) as error:
-            if unseen := knowledge_of(self.corpus).says_unseen(sql):
+            if unseen := fact_store(self.corpus).says_unseen(sql):
                 raise type(error)(f"{error}{unseen}") from None
             raise
 

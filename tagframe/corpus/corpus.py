@@ -16,8 +16,11 @@ import pandas as pd
 from tagframe import config, results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import FactStore, Origin, save
+from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
+from tagframe.corpus.facts import FactKey, Facts, FactStore
+from tagframe.corpus.facts_toml import facts_of_data, write_facts
+from tagframe.corpus.hidden_facts import EVERYBODY, MODELS, NO_JOINS, NOBODY, HiddenFacts, by_table, plain_name
 from tagframe.corpus.hidden_values import reader_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.readers import Sight, seen_by
@@ -25,9 +28,6 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
-from tagframe.corpus.told.files import write_facts
-from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.engines.base import Engine
@@ -81,8 +81,8 @@ class Corpus(Shown):
         is_whole: bool = True,
         problems: Sequence[UnreadableTable] = (),
         vectors: VectorStore | None = None,
-        knowledge: KnowledgeStore | None = None,
         facts: FactStore | None = None,
+        computed: ComputedStore | None = None,
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -93,8 +93,8 @@ class Corpus(Shown):
             is_whole: whether these are all its tables.
             problems: the tables that could not be read.
             vectors: the store of vectors.
-            knowledge: the store of facts told by the user.
-            facts: the store of facts computed from its tables.
+            facts: the store of facts that people, queries and models gave.
+            computed: the store of facts computed from its tables.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -109,35 +109,35 @@ class Corpus(Shown):
         self._is_whole = is_whole
         self._problems = tuple(problems)
         self._vectors = VectorStore() if vectors is None else vectors
-        self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
-        self._facts.reads(reader_of(self._origins))
+        self._computed = ComputedStore() if computed is None else computed
+        self._computed.reads(reader_of(self._origins))
         self._whole: Future[Corpus] | None = None
         self._under: Corpus | None = None
         self._again: Callable[[], Corpus] | None = None
         self._changes: tuple[str, ...] = ()
         self._followed: Refreshing | None = None
-        self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
+        self._applied: tuple[Facts, HiddenFacts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
-        self._statements: tuple[Told, tuple[Statement, ...]] | None = None
+        self._statements: tuple[Facts, tuple[Statement, ...]] | None = None
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
         """The profile of every table, sorted by id, with the facts that users gave about it."""
-        return self._with_knowledge()[0]
+        return self._with_facts()[0]
 
     @property
     def _by_id(self) -> dict[str, TableProfile]:
-        return self._with_knowledge()[1]
+        return self._with_facts()[1]
 
-    def _with_knowledge(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
-        known = self._knowledge.known
-        if self._told is None or self._told[0] is not known:
+    def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
+        facts, hidden, known = self._facts.facts, self._facts.hidden, self._applied
+        if known is None or known[0] is not facts or known[1] is not hidden:
             # Removed permanently: a column hidden in the middle of a session is in no pickle of the corpus, either.
-            self._found = known.without_hidden(self._found)
-            profiles = known.applied(self._found)
-            self._told = known, profiles, {profile.id: profile for profile in profiles}
-        return self._told[1], self._told[2]
+            self._found = hidden.without_hidden(self._found)
+            profiles = hidden.marked(facts.applied(self._found))
+            known = self._applied = facts, hidden, profiles, {profile.id: profile for profile in profiles}
+        return known[2], known[3]
 
     @property
     def keys(self) -> CorpusKeys:
@@ -145,7 +145,7 @@ class Corpus(Shown):
 
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
-        return CorpusKeys(self._knowledge, self)
+        return CorpusKeys(self._facts, self)
 
     def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
         """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
@@ -178,8 +178,8 @@ class Corpus(Shown):
         table, name = self._column(column)
         self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
         whom = MODELS if from_models else EVERYBODY
-        self._knowledge.tell({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
-        self._knowledge.warn_of_unclear()
+        self._facts.put({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
+        self._facts.warn_of_unclear()
 
     def show(self, column: str) -> None:
         """Undo :meth:`hide`; the column is profiled again when the corpus is opened next.
@@ -189,29 +189,41 @@ class Corpus(Shown):
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        told = [of for (kind, of), (whom, _) in self._knowledge.told.facts.items() if kind == "hidden" and whom]
+        hidden = [of for of, whom in self._facts.facts.of_kind("hidden").items() if whom != NOBODY]
         try:
             table, name = self._column(column)
         except ColumnNotFound:  # hidden, but no longer there
-            gone = [of for of in told if column in (".".join(of), ".".join(of).partition(".")[2])]
+            gone = [of for of in hidden if column in (".".join(of), ".".join(of).partition(".")[2])]
             if len(gone) != 1:
                 raise
             table, name = gone[0]
         there = {one.name for one in self.profile(table).columns} if table in self else set()
-        same = [of for of in told if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
+        same = [of for of in hidden if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
         # Also for a computed column.
-        shown: dict[FactKey, None] = {("hidden", of): None for of in [(table, name), *same]}
-        self._knowledge.tell_facts(lambda told: told.with_values(shown))
+        seen: dict[FactKey, str | None] = {("hidden", of): None for of in same}
+        self._facts.put({("hidden", (table, name)): None})  # so that it is the latest of all
+        self._facts.put({**seen, ("hidden", (table, name)): NOBODY})
 
-    def adopt(self) -> int:
-        """Take what was told about the data that this is a copy of: its descriptions, keys and learned queries.
+    def adopt(self, other: Corpus | str | Path) -> int:
+        """Take the facts about other data for the tables that this corpus has, too: of a copy, or of a moved folder.
 
-        Columns hidden there are hidden here anyway. Nothing is written there, and later facts there are not taken.
+        Keys, descriptions, learned queries and models' texts are taken, and replace those that this corpus has of the
+        same tables and columns. A table is the one with the same id here, or else the only one with the same name.
+        Nothing is written there, and later facts there are not taken.
+
+        Args:
+            other: a corpus; the path that data had when facts were given about it; or a file that :meth:`save_facts`
+                wrote. A server is opened first, and given as a corpus.
 
         Returns:
-            The number of facts taken; 0 if this is no copy of data about which something was told.
+            How many facts are new or different here.
+
+        Raises:
+            SourceNotFound: nothing is known about the data at this path.
+            UnreadableFacts: the facts cannot be read.
         """
-        return self._knowledge.adopt()
+        facts = other._facts.facts if isinstance(other, Corpus) else facts_of_data(other)
+        return self._facts.adopt(facts, self.ids)
 
     @property
     def hidden(self) -> pd.DataFrame:
@@ -220,7 +232,7 @@ class Corpus(Shown):
         Columns are ``table``, ``column``, ``hidden_from`` ("everybody" or "models") and ``joinable`` (whether tables
         join on it).
         """
-        withheld = by_table(self._knowledge.known.withheld)
+        withheld = by_table(self._facts.hidden.withheld)
         rows = [
             (profile.id, column.name, EVERYBODY if column.hidden else MODELS, not column.unjoined)
             for profile in self.profiles
@@ -258,7 +270,7 @@ class Corpus(Shown):
         Raises:
             OSError: it cannot be written.
         """
-        return write_facts(Path(path), self._knowledge.kept())
+        return write_facts(Path(path), self._facts.facts)
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))
@@ -301,7 +313,7 @@ class Corpus(Shown):
         if self._again is None:
             raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
         now = self._again()
-        now._knowledge = self._knowledge.follow(now._knowledge)  # what is told to one of them holds for both
+        now._facts = self._facts.follow(now._facts)  # facts given to one of them hold for both
         now._changes = changes(self._by_id, now._by_id)
         return now
 
@@ -582,8 +594,8 @@ class Corpus(Shown):
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process does not wait for the profiles; and it gets no hidden cells.
-        known = self._knowledge.known
-        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements"])
+        known = self._facts.hidden
+        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_applied", "_statements"])
         state = {**self.__dict__, **left}
         found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
         return {**state, "_found": found, "_origins": origins, "version": this.__version__}
@@ -596,9 +608,9 @@ class Corpus(Shown):
                 "open the source again with tagframe.open_corpus"
             )
         self.__dict__.update(state)
-        self._facts.reads(reader_of(self._origins))
+        self._computed.reads(reader_of(self._origins))
 
-    def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
+    def _origins_without_hidden(self, known: HiddenFacts) -> dict[str, Origin]:
         """The origins of the tables; frames are in memory only, and leave out their hidden columns."""
         drops: dict[int, tuple[FrameEngine, dict[str, set[str]]]] = {}
         for table, columns in by_table(known.hidden).items():
@@ -686,7 +698,7 @@ class Corpus(Shown):
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
-        unseen = self._knowledge.says_unseen(str(id))
+        unseen = self._facts.says_unseen(str(id))
         raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}{unseen}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
@@ -714,7 +726,7 @@ class Corpus(Shown):
         hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
             if column not in names:
-                unseen = self._knowledge.says_unseen(str(column))
+                unseen = self._facts.says_unseen(str(column))
                 raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}{unseen}")
             if column in hidden:
                 raise HiddenColumn(
@@ -778,8 +790,8 @@ class Corpus(Shown):
             "is_whole": False,
             "problems": self._problems,
             "vectors": self._vectors,
-            "knowledge": self._knowledge,
             "facts": self._facts,
+            "computed": self._computed,
         }
         return Corpus(profiles, origins, **{**shared, **changed})
 
@@ -819,19 +831,19 @@ class Corpus(Shown):
         fact: FactKey = "reader", (name,)
         given = hide is not None or tables is not None or where is not None or say_hidden
         if not given:
-            kept = self._knowledge.told.facts.get(fact, (None, 0.0))[0]
+            kept = self._facts.facts.values.get(fact)
             if kept is None:
                 raise InvalidArgument(f"no reader {name!r} is known: say what the reader sees, for_reader({name!r}, …)")
             sight = Sight(**kept)
         else:
             sight = Sight(hide or (), tables, where or {}, say_hidden)
-        profiles, origins, told = seen_by(sight, self.whole(), self._knowledge, check=given)
+        profiles, origins, facts = seen_by(sight, self.whole(), self._facts, check=given)
         if given:
-            self._knowledge.tell({fact: sight.to_json()})
-        return Corpus(profiles, origins, is_whole=False, knowledge=told)
+            self._facts.put({fact: sight.to_json()})
+        return Corpus(profiles, origins, is_whole=False, facts=facts)
 
     def union(self, other: Corpus) -> Corpus:
-        """A corpus with the tables of both; vectors and knowledge are kept where this corpus keeps them.
+        """A corpus with the tables of both; vectors and facts are kept where this corpus keeps them.
 
         Raises:
             InvalidArgument: both have a table with the same id.
@@ -840,7 +852,7 @@ class Corpus(Shown):
             [*self._found, *other._found],
             {**self._origins, **other._origins},
             problems=(*self._problems, *other._problems),
-            knowledge=self._knowledge.union(other._knowledge, (profile.id for profile in other._found)),
+            facts=self._facts.union(other._facts, (profile.id for profile in other._found)),
         )
 
     def save(self, path: str | Path) -> Path:
@@ -855,17 +867,17 @@ class Corpus(Shown):
         Raises:
             UnreadableCatalogue: ``path`` is another kind of file, or cannot be written.
         """
-        return save(Path(path), self._contents(), self._vectors.known(self.ids), self._facts.known())
+        return save(Path(path), self._contents(), self._vectors.known(self.ids), self._computed.known())
 
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._knowledge.known.without_hidden(self._found):
+        for profile in self._facts.hidden.without_hidden(self._found):
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
-        return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.told)
+        return Contents(self._root, None if self._is_whole else self.ids, sources, self._facts.facts)
 
 
 # Functions for the rooms above, not for users.
@@ -905,9 +917,9 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
     return made
 
 
-def facts_of(corpus: Corpus) -> FactStore:
+def facts_of(corpus: Corpus) -> ComputedStore:
     """The store of facts computed from a corpus' tables, such as the keys between them."""
-    return corpus._facts
+    return corpus._computed
 
 
 def vectors_of(corpus: Corpus) -> VectorStore:
@@ -915,19 +927,19 @@ def vectors_of(corpus: Corpus) -> VectorStore:
     return corpus._vectors
 
 
-def knowledge_of(corpus: Corpus) -> KnowledgeStore:
-    """The store of facts told and learned about a corpus."""
-    return corpus._knowledge
+def fact_store(corpus: Corpus) -> FactStore:
+    """The store of facts that people, queries and models gave about a corpus."""
+    return corpus._facts
 
 
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
     """The statements learned over tables of a corpus, the earliest first, without values of hidden columns."""
-    told = corpus._knowledge.told
-    if corpus._statements is None or corpus._statements[0] is not told:
-        withheld, ids = corpus._knowledge.known.withheld, corpus._by_id.keys()
-        here = [one for one in told.statements if ids >= set(one.tables)]
+    facts = corpus._facts.facts
+    if corpus._statements is None or corpus._statements[0] is not facts:
+        withheld, ids = corpus._facts.hidden.withheld, corpus._by_id.keys()
+        here = [one for one in facts.statements if ids >= set(one.tables)]
         found = tuple(one.without_cells() if withheld and one.reads(withheld) else one for one in here)
-        corpus._statements = told, found
+        corpus._statements = facts, found
     return corpus._statements[1]
 
 

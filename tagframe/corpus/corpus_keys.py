@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from tagframe.corpus.facts import FactKey, FactStore, key_fact
 from tagframe.corpus.references import ToldKey, read_key
-from tagframe.corpus.told.facts import FactKey, key_fact
-from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.display import Shown, rows_html
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class CorpusKeys(Shown):
       frames.orders.buyer = frames.customers.id
     """
 
-    def __init__(self, store: KnowledgeStore, corpus: Corpus) -> None:
+    def __init__(self, store: FactStore, corpus: Corpus) -> None:
         self._store = store
         self._corpus = corpus
 
@@ -87,10 +86,10 @@ class CorpusKeys(Shown):
     def _tell(self, key: str | ToldKey, joins: bool | None) -> None:
         fact, value = key_fact(read_key(key, self._corpus.profiles), bool(joins))
         of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
-        self._store.tell({fact: None if joins is None else value, **of_model})
+        self._store.put({fact: None if joins is None else value, **of_model})
 
     def __str__(self) -> str:
-        known = self._store.known
+        known = self._store.facts
         lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
         told = "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
         return "\n".join([told, *self._inferred_lines()])
@@ -103,7 +102,7 @@ class CorpusKeys(Shown):
         return ["keys of the sources, with their chance:", *lines[:_LISTED], *more] if lines else []
 
     def _repr_html_(self) -> str:
-        known = self._store.known
+        known = self._store.facts
         told = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
         rows = [(str(key), said, "") for keys, said in told for key in keys]
         found = self.frame()

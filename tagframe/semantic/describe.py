@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.facts import FactKey, as_description
 from tagframe.corpus.references import NamedTable, find_column
-from tagframe.corpus.told import FactKey, as_description
 from tagframe.errors import InvalidArgument, TableNotFound
 from tagframe.semantic.descriptions import Described, descriptions_in, facts_said, models_taken
 from tagframe.semantic.in_rows import checked_in_rows
@@ -28,7 +28,7 @@ def describe(corpus: Corpus, name: str | Path | pd.DataFrame, text: str | None =
         if "." not in name:
             raise
         fact = "column", find_column(name, [*map(NamedTable.of, corpus.profiles)])
-    knowledge_of(corpus).tell({fact: as_description(text) or None})
+    fact_store(corpus).put({fact: as_description(text) or None})
     return None
 
 
@@ -41,7 +41,7 @@ def _described(corpus: Corpus, given: str | Path | pd.DataFrame) -> Described:
     for taken in models_taken(content.models, corpus.profiles):
         checked += checked_in_rows(corpus, taken.value)
         # What the model said of other tables when it was read before.
-        before = {("semantic", of) for kind, of in knowledge_of(corpus).told.facts if kind == "semantic"}
+        before = {("semantic", of) for of in fact_store(corpus).facts.of_kind("semantic")}
         told.update({fact: None for fact in before if fact[1][0] == taken.digest})
         if taken.value["tables"] or taken.value["keys"] or taken.value["metrics"]:
             told["semantic", (taken.digest, *taken.tables)] = taken.value
@@ -50,7 +50,7 @@ def _described(corpus: Corpus, given: str | Path | pd.DataFrame) -> Described:
             described |= {(id, column) for column in one["columns"]}
         unknown, unread = [*unknown, *taken.unknown], [*unread, *taken.unread]
         keys, metrics = keys + len(taken.value["keys"]), metrics + len(taken.value["metrics"])
-    knowledge_of(corpus).tell(told)
+    fact_store(corpus).put(told)
     tables = sum(len(of) == 1 for of in described)
     return Described(
         tables, len(described) - tables, tuple(unknown), tuple(unread), keys, metrics, tuple(checked)
