@@ -291,6 +291,8 @@ def _open_catalogue(
     beside = None if contents.root is None else facts_beside(contents.root)
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside)
     kept = SourceCatalogue(catalogue, strict=True, facts=facts)
+    if {*contents.facts.annotated} - {*facts.facts.annotated}:  # a column was hidden since, that a model had read
+        catalogue.redact(hidden=(), shown=(), annotated=True)
     if contents.root is None:
         return _assembled([], contents, (), kept, apart)
     if not contents.root.exists() and ASKED not in contents.sources:
