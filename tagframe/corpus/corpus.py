@@ -83,6 +83,11 @@ class Corpus(Shown):
         vectors: VectorStore | None = None,
         facts: FactStore | None = None,
         computed: ComputedStore | None = None,
+        under: Corpus | None = None,
+        whole: Future[Corpus] | None = None,
+        again: Callable[[], Corpus] | None = None,
+        followed: Refreshing | None = None,
+        changes: Sequence[str] = (),
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -95,6 +100,11 @@ class Corpus(Shown):
             vectors: the store of vectors.
             facts: the store of facts that people, queries and models gave.
             computed: the store of facts computed from its tables.
+            under: the corpus to which this one adds a table.
+            whole: the corpus with all tables profiled, if this is a first look at it.
+            again: opens the source again.
+            followed: has the newest corpus of the source, if this one follows it.
+            changes: see :attr:`changes`.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -112,14 +122,39 @@ class Corpus(Shown):
         self._facts = FactStore() if facts is None else facts
         self._computed = ComputedStore() if computed is None else computed
         self._computed.reads(reader_of(self._origins))
-        self._whole: Future[Corpus] | None = None
-        self._under: Corpus | None = None
-        self._again: Callable[[], Corpus] | None = None
-        self._changes: tuple[str, ...] = ()
-        self._followed: Refreshing | None = None
+        self._under = under
+        self._whole = whole
+        self._again = again
+        self._followed = followed
+        self._changes = tuple(changes)
+        # What follows from these, made when it is needed.
         self._applied: tuple[Facts, HiddenFacts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
         self._statements: tuple[Facts, tuple[Statement, ...]] | None = None
+
+    def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
+        """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
+        shared: dict[str, Any] = {
+            "root": self._root,
+            "is_whole": False,
+            "problems": self._problems,
+            "vectors": self._vectors,
+            "facts": self._facts,
+            "computed": self._computed,
+        }
+        return Corpus(profiles, origins, **{**shared, **changed})
+
+    def _with(self, **changed: Any) -> Corpus:
+        """A corpus of the same tables that differs in the ``changed`` arguments."""
+        same: dict[str, Any] = {
+            "is_whole": self._is_whole,
+            "under": self._under,
+            "whole": self._whole,
+            "again": self._again,
+            "followed": self._followed,
+            "changes": self._changes,
+        }
+        return self._of(self._found, self._origins, **{**same, **changed})
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -250,13 +285,23 @@ class Corpus(Shown):
         runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
         Values of hidden columns are left out.
         """
-        ordered = sorted(statements_of(self), key=lambda one: (-one.times, -one.at, one.fact))
+        ordered = sorted(self._learned(), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
             (one.question, one.shown, list(one.tables), list(map(str, one.joins)), one.times, one.by,
              pd.Timestamp(one.at, unit="s", tz="UTC"))
             for one in ordered
         ]  # fmt: skip
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
+
+    def _learned(self) -> tuple[Statement, ...]:
+        """The statements over these tables, the earliest first, without values of hidden columns."""
+        facts = self._facts.facts
+        if self._statements is None or self._statements[0] is not facts:
+            withheld, ids = self._facts.hidden.withheld, self._by_id.keys()
+            here = [one for one in facts.statements if ids >= set(one.tables)]
+            bare = (one.without_cells() if withheld and one.reads(withheld) else one for one in here)
+            self._statements = facts, tuple(bare)
+        return self._statements[1]
 
     def save_facts(self, path: str | Path) -> Path:
         """Write the facts that users gave (hidden columns, keys, descriptions) to a file that people can read.
@@ -313,9 +358,8 @@ class Corpus(Shown):
         if self._again is None:
             raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
         now = self._again()
-        now._facts = self._facts.follow(now._facts)  # facts given to one of them hold for both
-        now._changes = changes(self._by_id, now._by_id)
-        return now
+        now = now._with(facts=self._facts.follow(now._facts))  # facts given to one of them hold for both
+        return now._with(changes=changes(self._by_id, now._by_id))
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -783,18 +827,6 @@ class Corpus(Shown):
         origins = {id: self._origins[id] for id in kept if id in self._origins}
         return self._of(kept.values(), origins, is_whole=self._is_whole and len(kept) == len(self))
 
-    def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
-        """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
-        shared = {
-            "root": self._root,
-            "is_whole": False,
-            "problems": self._problems,
-            "vectors": self._vectors,
-            "facts": self._facts,
-            "computed": self._computed,
-        }
-        return Corpus(profiles, origins, **{**shared, **changed})
-
     def for_reader(
         self,
         name: str,
@@ -912,9 +944,8 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
     found = corpus.subset(tables.values())
     profiles = [corpus.profile(table) for table in tables.values()]
     origins = {id: found._origins[table] for id, table in tables.items() if table in found._origins}
-    made = corpus._of([replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)], origins)
-    made._under = corpus._under
-    return made
+    renamed = [replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)]
+    return corpus._of(renamed, origins, under=corpus._under)
 
 
 def facts_of(corpus: Corpus) -> ComputedStore:
@@ -934,13 +965,7 @@ def fact_store(corpus: Corpus) -> FactStore:
 
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
     """The statements learned over tables of a corpus, the earliest first, without values of hidden columns."""
-    facts = corpus._facts.facts
-    if corpus._statements is None or corpus._statements[0] is not facts:
-        withheld, ids = corpus._facts.hidden.withheld, corpus._by_id.keys()
-        here = [one for one in facts.statements if ids >= set(one.tables)]
-        found = tuple(one.without_cells() if withheld and one.reads(withheld) else one for one in here)
-        corpus._statements = facts, found
-    return corpus._statements[1]
+    return corpus._learned()
 
 
 def under(corpus: Corpus) -> Corpus | None:
@@ -950,31 +975,20 @@ def under(corpus: Corpus) -> Corpus | None:
 
 def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     """The first corpus, marked as the second one with one table added or replaced."""
-    corpus._under = under
-    return corpus
+    return corpus._with(under=under)
 
 
-def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
-    """The given corpus, which ``again`` opens anew."""
-    corpus._again = again
-    return corpus
+def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
+    """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
+    first = corpus._with(again=again)
+    return first if seconds is None else first._with(followed=Refreshing(first, seconds, are_alike))
+
+
+def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
+    """A corpus that is a first look at ``whole``, which is not ready yet."""
+    return corpus._with(whole=whole)
 
 
 def are_alike(one: Corpus, other: Corpus) -> bool:
     """Whether both have the same tables, of the same state of their files."""
     return one._by_id == other._by_id and one._origins == other._origins
-
-
-def following(corpus: Corpus, seconds: float) -> Corpus:
-    """The given corpus, whose :meth:`Corpus.current` is opened again if it is older than this."""
-    assert corpus._again is not None
-    first = opened_by(corpus.subset(corpus.ids), corpus._again)
-    first._whole = corpus._whole
-    corpus._followed = Refreshing(first, seconds, are_alike)
-    return corpus
-
-
-def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
-    """The given corpus, marked as a first look at ``whole``, which is not ready yet."""
-    corpus._whole = whole
-    return corpus

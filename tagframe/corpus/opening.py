@@ -16,7 +16,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
-from tagframe.corpus.corpus import Corpus, following, laid_over, opened_by, with_whole
+from tagframe.corpus.corpus import Corpus, laid_over, opened_by, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
 from tagframe.corpus.facts_toml import facts_beside
@@ -59,8 +59,7 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
         interval = cast("Interval | None", kwargs.get("refresh"))
         seconds = None if interval is None else seconds_of(interval)
         again = functools.partial(cast(Any, call), *args, **{**kwargs, "refresh": None})
-        corpus = opened_by(function(*args, **kwargs), again)
-        return corpus if seconds is None else following(corpus, seconds)
+        return opened_by(function(*args, **kwargs), again, seconds)
 
     return call
 
