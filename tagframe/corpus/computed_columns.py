@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -199,24 +199,12 @@ class HidingStore:
         if sources != self.sources:
             self.sources = sources
 
-    def bare(self, own: Facts, facts: Facts) -> Facts:
-        """The own facts without hidden columns' values in statements, and without texts of models that saw them."""
-        withheld: frozenset[Column] = frozenset()
-        with suppress(CorpusError):
-            withheld = self._hidden_of(facts)[0].withheld
-        columns = by_table(withheld)
-        values: dict[Any, Any] = {}
-        for one in own.statements if withheld else ():
-            if (one.cells or one.question) and one.reads(withheld):
-                values[one.fact] = one.without_cells().value
-        annotated = own.of_kind("annotated")
-        saw = {of[0] for of, one in annotated.items() if len(of) == 1 and columns.get(of[0], set()) & {*one[1]}}
-        values |= {("annotated", of): None for of in annotated if of[0] in saw}
-        for of, one in own.of_kind("checked").items():
-            sides = {(one["left_table"], name) for name in one["left_columns"]}
-            sides |= {(one["right_table"], name) for name in one["right_columns"]}
-            values.update({("checked", of): None} if one["cells"] and sides & withheld else {})
-        return own.with_values(values)
+    def withheld(self, facts: Facts) -> frozenset[Column]:
+        """The hidden columns among these facts; those not computed from others if that cannot be looked up."""
+        try:
+            return self._hidden_of(facts)[0].withheld
+        except CorpusError:
+            return HiddenFacts.of(facts.values).withheld
 
     @contextmanager
     def redacting(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ import sqlite3
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -182,6 +182,22 @@ class Facts:
         found = (_moved(*key, value, ids) for key, value in self.values.items() if tables_of(key, value) <= ids.keys())
         return Facts(dict(found))
 
+    def without_cells(self, columns: Collection[Column]) -> Facts:
+        """The facts without cells of these columns: in statements, and in texts of models that read them."""
+        if not columns:
+            return self
+        read = [one for one in self.statements if (one.cells or one.question) and one.reads(columns)]
+        values: dict[FactKey, Any] = {one.fact: one.without_cells().value for one in read}
+        annotated = self.of_kind("annotated")
+        seen = {
+            of[0] for of, one in annotated.items() if len(of) == 1 and {(of[0], name) for name in one[1]} & {*columns}
+        }
+        values |= {("annotated", of): None for of in annotated if of[0] in seen}
+        for of, one in self.of_kind("checked").items():
+            ends = {column for pair in ToldKey.of(one).sides for column in pair}
+            values |= {("checked", of): None} if one["cells"] and ends & {*columns} else {}
+        return self.with_values(values)
+
     @property
     def tables(self) -> set[str]:
         """The ids of all tables with facts."""
@@ -271,16 +287,16 @@ def _moved(kind: str, of: tuple[str, ...], value: Any, ids: Mapping[str, str]) -
 def same_tables(theirs: Iterable[str], here: Iterable[str]) -> dict[str, str]:
     """The ids of tables elsewhere → the id here: the same one, or else that of the only table here with the same name.
 
-    >>> same_tables(["old.loan", "old.client"], ["bank.loan", "a.client", "b.client"])
-    {'old.loan': 'bank.loan'}
+    >>> same_tables(["old.loan", "old.client", "card"], ["bank.loan", "a.client", "b.client", "bank.card"])
+    {'old.loan': 'bank.loan', 'card': 'bank.card'}
     """
-    here, by_name = {*here}, (_by_name(theirs), _by_name(here))
-    found = {}
-    for name, ids in by_name[0].items():
-        others = by_name[1].get(name, [])
-        found.update({id: id for id in ids if id in here})
-        if len(ids) == len(others) == 1:
-            found.setdefault(ids[0], others[0])
+    here, found = _by_name(here), dict[str, str]()
+    for name, ids in _by_name(theirs).items():
+        own = here.get(name, [])
+        found.update({id: id for id in ids if id in own})
+        several = len([id for id in ids if id != name]) > 1  # a bare name is of whichever database
+        if len(own) == 1 and not several:
+            found.update(dict.fromkeys(ids, own[0]))
     return found
 
 
@@ -489,8 +505,9 @@ class FactStore(HidingStore):
                 CatalogueWarning,
             )
         own = self._own.with_values(values)
-        own = self.bare(own, self._shared.with_values(own.values))
-        return own, self._shared.with_values(own.values)
+        facts = self._shared.with_values(own.values)
+        bare = own.without_cells(facts.private | self.withheld(facts))
+        return (own, facts) if bare is own else (bare, self._shared.with_values(bare.values))
 
     def adopt(self, other: Facts, ids: Iterable[str]) -> int:
         """Take facts about other data for the same tables here; returns how many are new or different."""

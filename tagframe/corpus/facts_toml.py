@@ -20,7 +20,7 @@ NAME = "tagframe.toml"
 
 _HEAD = """\
 # Facts that a person gave about the tables beside this file; tagframe.open_corpus reads them.
-# private = true: no model reads the cells.
+# private = ["users.email"]: no model reads the cells.
 # hidden = "everybody": nobody reads the cells; "models": results have the cells, but no model sees them.
 # With ", no joins" after either, no table joins on the column.
 """
@@ -73,8 +73,8 @@ def read_facts(path: Path) -> Facts:
     try:
         check_regular(path)
         plain = tomllib.loads(path.read_bytes().decode("utf-8"))
-        if unknown := sorted({*plain} - {"table", "column", "key"}):
-            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column' and 'key'")
+        if unknown := sorted({*plain} - {"table", "column", "key", "private"}):
+            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column', 'key' and 'private'")
         return Facts(dict(_facts(plain)))
     except FileNotFoundError:
         raise
@@ -93,14 +93,15 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
         column = str(one["table"]), str(one["column"])
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
-        if not isinstance(one.get("private", False), bool):
-            raise ValueError(f"private of {'.'.join(column)} must be true or false; got {one['private']!r}")
-        if one.get("private"):
-            yield ("private", column), True
         if (whom := one.get("hidden")) is not None:
             if str(whom).removesuffix(NO_JOINS) not in (EVERYBODY, MODELS, NOBODY):
                 raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models'; got {whom!r}")
             yield ("hidden", column), whom
+    for name in plain.get("private", []):
+        table, _, private = str(name).rpartition(".")
+        if not isinstance(name, str) or not table:
+            raise ValueError(f"private must have names such as 'users.email'; got {name!r}")
+        yield ("private", (table, private)), True
     for one in plain.get("key", []):
         yield key_fact(ToldKey.of(one), bool(one["joins"]))
 
@@ -112,7 +113,7 @@ def write_facts(path: Path, facts: Facts) -> Path:
         OSError: it cannot be written.
     """
     columns: dict[tuple[str, ...], dict[str, Any]] = {}
-    for kind, name in (("column", "description"), ("private", "private"), ("hidden", "hidden")):
+    for kind, name in (("column", "description"), ("hidden", "hidden")):
         for of, value in facts.of_kind(kind).items():
             columns.setdefault(of, {"table": of[0], "column": of[1]})[name] = value
     parts = {
@@ -120,7 +121,9 @@ def write_facts(path: Path, facts: Facts) -> Path:
         "column": [columns[of] for of in sorted(columns)],
         "key": [value for _, value in sorted(facts.of_kind("key").items())],
     }
-    text = _HEAD + "".join(_part(name, one) for name, several in parts.items() for one in several)
+    private = [f"{table.rpartition('.')[2]}.{column}" for table, column in sorted(facts.private)]
+    head = _HEAD + (f"private = {json.dumps(private, ensure_ascii=False)}\n" if private else "")
+    text = head + "".join(_part(name, one) for name, several in parts.items() for one in several)
     with replaced(path, mode=0o666) as file:
         file.write(text.encode("utf-8", "replace"))
     return path

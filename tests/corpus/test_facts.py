@@ -462,7 +462,7 @@ def test_facts_in_a_file_beside_the_data(shop, tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("[[x]]", "'x'"),
-        ('[[column]]\ntable = "shop.customers"\ncolumn = "ssn"\nprivate = "yes"', "private of shop.customers.ssn"),
+        ('private = ["ssn"]', "such as 'users.email'; got 'ssn'"),
         ("[[column]]\ntable = 1", "cannot be read"),
         ("\xff", "cannot be read"),
     ],
@@ -531,3 +531,18 @@ def test_the_latest_fact_counts_and_facts_of_a_union_are_kept_with_their_tables(
     assert "crm.home" in repr(again.keys)
     both.keys.forget("customers.city = crm.home")
     assert "declared keys" not in repr(tf.open_corpus(shop).keys).replace("no declared keys", "")
+
+
+def test_facts_have_no_cells_of_private_columns(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.learn("Where does 078-05-1120 live?", "SELECT city FROM customers WHERE ssn = '078-05-1120'", literals=True)
+    store = fact_store(corpus)
+    store.put({("annotated", ("shop.customers",)): ["of 078-05-1120", ["id", "ssn"]]})
+    store.put({("annotated", ("shop.orders",)): ["a purchase", ["id"]]})
+    assert b"078-05" in facts_file().read_bytes()
+    store.put({("private", ("shop.customers", "ssn")): True})
+    assert b"078-05" not in facts_file().read_bytes()
+    assert corpus.learned["sql"].tolist() == ["SELECT city FROM customers WHERE ssn = ?"]
+    assert corpus.profile("orders").description == "≈ a purchase"
+    corpus.learn("SELECT city FROM customers WHERE ssn = '219-09-9999'", literals=True)
+    assert b"219-09" not in facts_file().read_bytes()
