@@ -109,7 +109,7 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
                 facts.update([checked_fact(_told(pair), word, "" if _repeats(why, cells) else why, cells=seen)])
         if facts:
             fact_store(corpus).put(facts)
-    counts = Counter(value["said"] for value in facts.values())
+    counts = Counter(value["answer"] for value in facts.values())
     return CheckedKeys(counts["yes"], counts["no"], counts["cannot tell"], tuple(failed.items()))
 
 

@@ -37,7 +37,7 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
     usable = [
         one
         for one in statements_of(corpus)
-        if one.question and one.shown and shown.issuperset(one.tables) and not one.reads(withheld)
+        if one.question and one.text and shown.issuperset(one.tables) and not one.reads(withheld)
     ]
     embedder = get_embedder() if usable else None
     if embedder is None:
@@ -49,7 +49,7 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
         if near[position] < NEAR or len(lines) == SHOWN:
             break
         one = usable[position]
-        sql = with_names(one.shown, one.tables, names, called, dialect)
+        sql = with_names(one.text, one.tables, names, called, dialect)
         if sql is not None:
             lines.setdefault(one_line(sql), one_line(one.question))
     return [line for sql, question in lines.items() for line in (f"-- {question}", sql)]
@@ -60,9 +60,9 @@ def answered(request: str, corpus: Corpus) -> Query | None:
     said = [
         one
         for one in statements_of(corpus)
-        if one.by == "user" and one.shown and spoken(one.question) == spoken(request)
+        if one.by == "user" and one.text and spoken(one.question) == spoken(request)
     ]
-    return Query(said[-1].shown, names_in_sql(map(corpus.profile, said[-1].tables))) if said else None
+    return Query(said[-1].text, names_in_sql(map(corpus.profile, said[-1].tables))) if said else None
 
 
 def right_statement(question: str, sql: str, corpus: Corpus, dialect: str) -> Statement:

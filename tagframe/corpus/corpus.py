@@ -287,7 +287,7 @@ class Corpus(Shown):
         """
         ordered = sorted(self._learned(), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
-            (one.question, one.shown, list(one.tables), list(map(str, one.joins)), one.times, one.by,
+            (one.question, one.text, list(one.tables), list(map(str, one.joins)), one.times, one.by,
              pd.Timestamp(one.at, unit="s", tz="UTC"))
             for one in ordered
         ]  # fmt: skip

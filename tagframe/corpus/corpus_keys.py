@@ -44,7 +44,7 @@ class CorpusKeys(Shown):
             InvalidArgument: another form, or not between two tables.
             TableNotFound, ColumnNotFound: an unknown name.
         """
-        self._tell(key, True)
+        self._put(key, True)
 
     def forbid(self, key: str | ToldKey) -> None:
         """Declare that columns do not join, against their names, their values, and the keys of the source.
@@ -52,15 +52,15 @@ class CorpusKeys(Shown):
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
         """
-        self._tell(key, False)
+        self._put(key, False)
 
     def forget(self, key: str | ToldKey) -> None:
-        """Undo :meth:`add` or :meth:`forbid` for these columns, and drop what a model said of them.
+        """Undo :meth:`add` or :meth:`forbid` for these columns, and drop a model's answer about them.
 
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
         """
-        self._tell(key, None)
+        self._put(key, None)
 
     def frame(self) -> pd.DataFrame:
         """All keys of the corpus, best first: a row per key.
@@ -83,7 +83,7 @@ class CorpusKeys(Shown):
         ]
         return pd.DataFrame(rows, columns=["key", "chance", "origin", "reason"])
 
-    def _tell(self, key: str | ToldKey, joins: bool | None) -> None:
+    def _put(self, key: str | ToldKey, joins: bool | None) -> None:
         fact, value = key_fact(read_key(key, self._corpus.profiles), bool(joins))
         of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
         self._store.put({fact: None if joins is None else value, **of_model})
@@ -91,8 +91,9 @@ class CorpusKeys(Shown):
     def __str__(self) -> str:
         known = self._store.facts
         lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
-        told = "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
-        return "\n".join([told, *self._inferred_lines()])
+        title = "declared keys of this corpus"
+        declared = "\n  ".join([f"{title}:", *lines]) if lines else f"no {title}"
+        return "\n".join([declared, *self._inferred_lines()])
 
     def _inferred_lines(self) -> list[str]:
         found = self.frame()
@@ -103,8 +104,8 @@ class CorpusKeys(Shown):
 
     def _repr_html_(self) -> str:
         known = self._store.facts
-        told = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
-        rows = [(str(key), said, "") for keys, said in told for key in keys]
+        declared = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
+        rows = [(str(key), word, "") for keys, word in declared for key in keys]
         found = self.frame()
         found = found[found["origin"] != "given"]
         listed = found.head(_LISTED)

@@ -9,7 +9,7 @@ from typing import Any
 from tagframe.corpus.canonical import canonical
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
-from tagframe.corpus.profiler import profile_table, shown_text
+from tagframe.corpus.profiler import clipped_text, profile_table
 from tagframe.corpus.schema_only import declared_profile
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
@@ -52,7 +52,7 @@ def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> Column
     assert sketch is not None
     minimum, maximum = column.minimum, column.maximum
     if known.minimum is not None and column.family != "text":
-        minimum, maximum = _shown(known.minimum), _shown(known.maximum)
+        minimum, maximum = _bound(known.minimum), _bound(known.maximum)
     return replace(
         column,
         rows=rows,
@@ -71,9 +71,9 @@ def _sketch(sketch: Sketch, known: ColumnStatistics, rows: int) -> Sketch | None
     return Sketch(sketch.hashes, complete=False, sampled=True) if len(sketch.hashes) else None
 
 
-def _shown(value: Any) -> str | None:
+def _bound(value: Any) -> str | None:
     text = canonical(value)[0]
-    return None if text is None else shown_text(text)
+    return None if text is None else clipped_text(text)
 
 
 def of_source(profile: TableProfile, shape: TableShape) -> TableProfile:

@@ -93,9 +93,9 @@ def key_fact(key: ToldKey, joins: bool) -> tuple[FactKey, dict[str, Any]]:
     return ("key", _pairs(key)), {**key.value, "joins": joins}
 
 
-def checked_fact(key: ToldKey, said: str, why: str, *, cells: bool) -> tuple[FactKey, dict[str, Any]]:
+def checked_fact(key: ToldKey, answer: str, why: str, *, cells: bool) -> tuple[FactKey, dict[str, Any]]:
     """A model's answer to whether the columns of a key join; ``cells``: it had read some of theirs."""
-    return ("checked", _pairs(key)), {**key.value, "said": said, "why": why, "cells": cells}
+    return ("checked", _pairs(key)), {**key.value, "answer": answer, "why": why, "cells": cells}
 
 
 def _pairs(key: ToldKey) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Facts:
     @cached_property
     def checked(self) -> tuple[tuple[ToldKey, str, str], ...]:
         """Pairs of columns with a model's answer to whether they join ("yes", "no" or "cannot tell"), and why."""
-        return tuple((ToldKey.of(one), one["said"], one["why"]) for one in self.of_kind("checked").values())
+        return tuple((ToldKey.of(one), one["answer"], one["why"]) for one in self.of_kind("checked").values())
 
     @cached_property
     def descriptions(self) -> Mapping[tuple[str, ...], str]:
@@ -214,9 +214,9 @@ class Facts:
         for table, key in self._of_models(by_id):
             given[table].append(key)
         checked: dict[str, list[ForeignKey]] = defaultdict(list)
-        for pair, said, why in self.checked:
+        for pair, answer, why in self.checked:
             for table, (key,) in _by_table([pair], by_id).items():
-                checked[table].append(replace(key, given=False, said=said, why=why))
+                checked[table].append(replace(key, given=False, said=answer, why=why))
         touched = {*given, *checked, *forbidden, *(of[0] for of in (*self.descriptions, *self.annotated))}
         touched |= {table for model in self.semantic for table in model.tables}
         return tuple(

@@ -33,7 +33,9 @@ class Indexed:
     problems: list[UnreadableTable] = field(default_factory=list)
 
 
-def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalogue, progress: bool | None) -> Indexed:
+def index_files(
+    files: Sequence[SourceFile], known: Contents, catalogue: SourceCatalogue, progress: bool | None
+) -> Indexed:
     """The files' profiles: the known ones if nothing has changed; new ones are saved as they are made."""
     result = Indexed()
     work = []
@@ -71,7 +73,7 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
         work += [(file, shape) for shape in shapes if shape.name not in done]
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
-        for file, shape, statistics in shown(_kept_open(work), len(work), "profiling", "table", progress):
+        for file, shape, statistics in shown(_opened(work), len(work), "profiling", "table", progress):
             source = result.sources[file.key]
             try:
                 profile = of_source(_profile(file, shape, statistics), shape)
@@ -83,15 +85,15 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
                 result.sources[file.key] = replace(source, stamp=None)
                 continue
             tables[file.key][shape.name] = profile
-            kept.put_down(source, shape.name, profile)
+            catalogue.put_down(source, shape.name, profile)
     finally:
-        kept.flush()  # if a server goes away, nothing is lost
+        catalogue.flush()  # if a server goes away, nothing is lost
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
-    _say_date_orders(files, {file.key for file, _ in work})
+    _warn_of_date_orders(files, {file.key for file, _ in work})
     return result
 
 
-def _say_date_orders(files: Sequence[SourceFile], new: set[str]) -> None:
+def _warn_of_date_orders(files: Sequence[SourceFile], new: set[str]) -> None:
     """Warn of files that disagree on what comes first in the dates of a column: the same text is another day there."""
     seen = {file.key: file for file in files if file.key in new}
     if not any(_date_orders(file) for file in seen.values()):
@@ -102,9 +104,9 @@ def _say_date_orders(files: Sequence[SourceFile], new: set[str]) -> None:
             orders.setdefault(name.casefold(), {}).setdefault(order, []).append(file.key)
     for name, found in orders.items():
         if len(found) > 1 and any(key in new for keys in found.values() for key in keys):
-            said = " and ".join(f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(found.items()))
+            differing = " and ".join(f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(found.items()))
             warn(
-                f"dates of column {name!r} have {said}: the same text is another day there. "
+                f"dates of column {name!r} have {differing}: the same text is another day there. "
                 "csv={'FILE': {'dayfirst': True}} reads those of a file as dates",
                 ColumnFormatWarning,
             )
@@ -136,7 +138,7 @@ def _profile(file: SourceFile, shape: TableShape, known: Known) -> TableProfile:
     return profile_table(file.database, shape, file.engine.chunks(shape))
 
 
-def _kept_open(
+def _opened(
     work: Sequence[tuple[SourceFile, TableShape]],
 ) -> Iterator[tuple[int, tuple[SourceFile, TableShape, Known]]]:
     """The tables one by one with their statistics; each file stays open for all its tables."""

@@ -31,11 +31,11 @@ class once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> once[T] | T:
         if instance is None:
             return self
-        held = instance.__dict__
+        values = instance.__dict__
         with _locks:
-            lock = held.setdefault("_once_lock", threading.RLock())
+            lock = values.setdefault("_once_lock", threading.RLock())
         with lock:
-            if self._name not in held:
-                held[self._name] = self._compute(instance)
-            value: T = held[self._name]
+            if self._name not in values:
+                values[self._name] = self._compute(instance)
+            value: T = values[self._name]
         return value

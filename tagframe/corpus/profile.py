@@ -1,4 +1,4 @@
-"""Profiles of tables and columns: the facts about a table that are kept, so that it need not be read again.
+"""Profiles of tables and columns: what is known of a table without reading it again.
 
 Retrieval and key inference use profiles only; both work without the rows. If only a schema is known (no rows), counts
 and sketches are None.
@@ -148,7 +148,7 @@ class TableProfile:
         description: the user's description, or the comment in the source, or "".
         estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
         place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
-        checked_keys: the pairs of which a model said that they are keys, or that they are none.
+        checked_keys: the pairs that a model judged to be keys, or none.
     """
 
     id: str
@@ -177,8 +177,8 @@ class TableProfile:
         if mine is None or others is None:
             return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
         # The columns' stored text is enough; reading the columns themselves takes seconds for a lake.
-        told = (one.name for one in fields(self) if one.name != "columns")
-        return mine.text == others.text and all(getattr(self, name) == getattr(other, name) for name in told)
+        names = (one.name for one in fields(self) if one.name != "columns")
+        return mine.text == others.text and all(getattr(self, name) == getattr(other, name) for name in names)
 
     @classmethod
     def of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:

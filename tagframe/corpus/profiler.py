@@ -87,10 +87,10 @@ class _ColumnAccumulator:
         self._nulls += nulls
         texts, families = canonical_all(distinct)
         if None in texts:
-            kept = [index for index, text in enumerate(texts) if text is not None]
-            self._nulls += int(counts.sum() - counts[kept].sum())
-            distinct, counts = [distinct[index] for index in kept], counts[kept]
-            families = [families[index] for index in kept]
+            valid = [index for index, text in enumerate(texts) if text is not None]
+            self._nulls += int(counts.sum() - counts[valid].sum())
+            distinct, counts = [distinct[index] for index in valid], counts[valid]
+            families = [families[index] for index in valid]
             texts = [text for text in texts if text is not None]
         if not texts:
             return
@@ -129,7 +129,7 @@ class _ColumnAccumulator:
             extremes += self._numbers or ()
             self._numbers = (min(extremes), max(extremes))
         if others:
-            bounds = [shown_text(min(others)), shown_text(max(others)), *(self._texts or ())]
+            bounds = [clipped_text(min(others)), clipped_text(max(others)), *(self._texts or ())]
             self._texts = (min(bounds), max(bounds))
 
     def _add_candidates(
@@ -150,7 +150,7 @@ class _ColumnAccumulator:
                 written = distinct[index]
                 self._candidates[key] = [
                     int(counts[index]),
-                    shown_text(written if isinstance(written, str) else texts[index]),
+                    clipped_text(written if isinstance(written, str) else texts[index]),
                 ]
 
     def _family(self) -> TypeFamily:
@@ -182,7 +182,7 @@ class _ColumnAccumulator:
             distinct=len(self._written.sorted()),
             minimum=extremes[0] if extremes else None,
             maximum=extremes[-1] if extremes else None,
-            samples=tuple(shown for _, shown in frequent),
+            samples=tuple(text for _, text in frequent),
             sketch=Sketch(distinct[:SKETCH_SIZE].copy(), complete=len(distinct) <= SKETCH_SIZE),
         )
 
@@ -273,7 +273,7 @@ def _is_masked_number(dtype: Any) -> bool:
     return isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and dtype.kind in "iuf"
 
 
-def shown_text(text: str) -> str:
+def clipped_text(text: str) -> str:
     """The beginning of a text, without the lone surrogates that no file could hold."""
     text = text[:LONGEST_TEXT]
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -141,8 +141,8 @@ def find_column(text: str, tables: Sequence[NamedTable]) -> Column:
     """
     found = columns_called(text, tables)
     if len(found) > 1:
-        shown = " or ".join(f"{table}.{column}" for table, column in found)
-        raise InvalidArgument(f"{text!r} may mean {shown}: write the table too")
+        possible_names = " or ".join(f"{table}.{column}" for table, column in found)
+        raise InvalidArgument(f"{text!r} may mean {possible_names}: write the table too")
     return found[0]
 
 
@@ -210,8 +210,8 @@ def column_pairs(
         sides = "two tables, or two columns of one" if within else "two tables"
         raise InvalidArgument(f"a join must be between {sides}; got {text!r}")
     if len(possible) > 1:
-        shown = " or ".join(f"{left} and {right}" for left, right in sorted(possible))
-        raise InvalidArgument(f"{text!r} may mean {shown}: write the tables too, as in {FORM}")
+        possible_names = " or ".join(f"{left} and {right}" for left, right in sorted(possible))
+        raise InvalidArgument(f"{text!r} may mean {possible_names}: write the tables too, as in {FORM}")
     ((left, right),) = possible
     columns = [reading[left, right] for reading in readings]
     mine, theirs = tuple(one for one, _ in columns), tuple(other for _, other in columns)

@@ -125,14 +125,14 @@ def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProf
     created = [one.this for one in statements if isinstance(one, exp.Create) and isinstance(one.this, exp.Schema)]
     primary = {_folded(schema.this, database): _primary(schema) for schema in created}
     added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
-    said: dict[tuple[str, ...], str] = {}
+    comments: dict[tuple[str, ...], str] = {}
     for statement in statements:
         if isinstance(statement, exp.Alter):
             added[_folded(statement.this, database)] += _foreign_keys(statement)
         elif isinstance(statement, exp.Comment) and statement.args["kind"] in ("TABLE", "COLUMN"):
             of = statement.this
             names = (of.table, of.name) if isinstance(of, exp.Column) else (of.name, "")
-            said[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
+            comments[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
     for schema in created:
         table, folded = schema.this, _folded(schema.this, database)
         columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
@@ -146,9 +146,9 @@ def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProf
         types = {column.name: str(kind.sql()) if (kind := column.args.get("kind")) else "" for column in columns}
         known = [key for key in keys if key.other_columns]
         profile = declared_profile(table.db or database, table.name, types, primary[folded], known)
-        told = {column.name: said.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
-        described = (replace(column, description=as_description(told[column.name])) for column in profile.columns)
-        whole = said.get((*folded, "")) or _comment(schema.parent)
+        texts = {column.name: comments.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
+        described = (replace(column, description=as_description(texts[column.name])) for column in profile.columns)
+        whole = comments.get((*folded, "")) or _comment(schema.parent)
         yield replace(profile, description=as_description(whole), columns=tuple(described))
 
 

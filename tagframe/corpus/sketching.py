@@ -61,10 +61,10 @@ def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[Colu
     ]
     lacking = lacking[: MOST_CELLS // profile.rows]
     known = _known.setdefault(corpus, {})
-    asked = [column.name for column in lacking if (profile.id, column.name) not in known]
-    if asked:
-        found = _asked(corpus, profile.id, asked)
-        known.update({(profile.id, name): found.get(name) for name in asked})
+    missing = [column.name for column in lacking if (profile.id, column.name) not in known]
+    if missing:
+        found = _hashed(corpus, profile.id, missing)
+        known.update({(profile.id, name): found.get(name) for name in missing})
     sketches = {column.name: known[profile.id, column.name] for column in lacking}
     columns = tuple(
         column if (sketch := sketches.get(column.name)) is None else replace(column, sketch=sketch)
@@ -73,7 +73,7 @@ def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[Colu
     return replace(profile, columns=columns)
 
 
-def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
+def _hashed(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
     found: dict[str, Sketch] = {}
     name = corpus.source_table(table)
     # If a source cannot answer, the sketches of samples stay.

@@ -24,7 +24,7 @@ class Statement:
         joins: the pairs of columns that it joins.
         runs: how often it was run, by the source from which that was learned.
         by: "queries", or "user" if a person confirmed it.
-        cells: the statement with its literals, if these are kept; "" otherwise.
+        cells: the statement with its literals, if these are known; "" otherwise.
         at: when it was last learned: seconds since 1970.
         digest: its key among the facts; "" for a new one.
     """
@@ -69,8 +69,8 @@ class Statement:
         return {**value, **({"joins": joins} if joins else {})}
 
     @property
-    def shown(self) -> str:
-        """The SQL, with literals if they are kept."""
+    def text(self) -> str:
+        """The SQL, with its literals if they are known."""
         return self.cells or self.sql
 
     @property

@@ -37,7 +37,7 @@ class AtHand:
     def __init__(self, most: int) -> None:
         self.most = most
         self._unbounded = 0
-        self._held: OrderedDict[object, tuple[Any, int]] = OrderedDict()
+        self._entries: OrderedDict[object, tuple[Any, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
@@ -47,15 +47,15 @@ class AtHand:
         """The result of ``make`` for the owner, made again with ``afresh``."""
         with self._lock:
             if afresh:
-                self._size -= self._held.pop(owner, (None, 0))[1]
-            if owner in self._held:
-                self._held.move_to_end(owner)
-                found: T = self._held[owner][0]
+                self._size -= self._entries.pop(owner, (None, 0))[1]
+            if owner in self._entries:
+                self._entries.move_to_end(owner)
+                found: T = self._entries[owner][0]
                 return found
         made = make()
         with self._lock:
-            if owner not in self._held:
-                self._held[owner] = made, size(made)
+            if owner not in self._entries:
+                self._entries[owner] = made, size(made)
                 self._size += size(made)
                 self._shrink()
         return made
@@ -73,8 +73,8 @@ class AtHand:
                 self._shrink()
 
     def _shrink(self) -> None:
-        while not self._unbounded and self._size > self.most and len(self._held) > 1:
-            _, (_, gone) = self._held.popitem(last=False)
+        while not self._unbounded and self._size > self.most and len(self._entries) > 1:
+            _, (_, gone) = self._entries.popitem(last=False)
             self._size -= gone
 
 
@@ -91,12 +91,12 @@ def columns_at_hand() -> AbstractContextManager[None]:
 
 def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
     """The tables with their sketches in memory, to compare each with all others; only the first ones of very many."""
-    found, held = [], 0
+    found, hashes = [], 0
     for table in tables:
-        if table.stored is not None and held < HASHES.most:
+        if table.stored is not None and hashes < HASHES.most:
             sketches = [column.sketch for column in table.columns]
             read = [one and Sketch(one.hashes, one.complete, one.sampled) for one in sketches]
-            held += sum(len(one.hashes) for one in read if one is not None)
+            hashes += sum(len(one.hashes) for one in read if one is not None)
             columns = zip(table.columns, read, strict=True)
             table = replace(table, columns=tuple(replace(column, sketch=one) for column, one in columns))
         found.append(table)
@@ -125,7 +125,7 @@ class StoredColumns:
 
     def hashes(self, position: int) -> Hashes:
         """The hashes of a column's sketch; empty if another process has indexed a newer state of the table."""
-        return HASHES.get(self, self._read, lambda held: sum(map(len, held.values())) + 1).get(position, _NONE)
+        return HASHES.get(self, self._read, lambda read: sum(map(len, read.values())) + 1).get(position, _NONE)
 
     def without(self, columns: Iterable[str]) -> StoredColumns:
         """The same without anything that could reveal the cells of these columns."""
@@ -135,13 +135,13 @@ class StoredColumns:
         return self if text == self.text else replace(self, text=text)
 
     def _read(self) -> Mapping[int, Hashes]:
-        held = self.read(self.digest)
-        if not held:
+        hashes = self.read(self.digest)
+        if not hashes:
             warn(
                 f"values of {self.table} are not compared: the catalogue has a newer state; open the corpus again",
                 CatalogueWarning,
             )
-        return held
+        return hashes
 
     def made(self) -> tuple[ColumnProfile, ...]:
         """The profiles, made again.
@@ -158,18 +158,18 @@ class StoredColumns:
 
     def _column(self, position: int, given: list[Any]) -> ColumnProfile:
         *values, sketch = given
-        told = dict(zip(_KEPT, values, strict=True))
-        family, samples, extremes = told["family"], told["samples"], (told["minimum"], told["maximum"])
+        fields = dict(zip(_FIELDS, values, strict=True))
+        family, samples, extremes = fields["family"], fields["samples"], (fields["minimum"], fields["maximum"])
         if family not in _FAMILIES or not isinstance(samples, list):
             raise ValueError(f"{family!r:.100} is no family of types, or {samples!r:.100} no samples")
-        texts = (told["name"], told["declared_type"], told["description"], *samples)
+        texts = (fields["name"], fields["declared_type"], fields["description"], *samples)
         for text in (*texts, *(() if None in extremes else extremes)):
             checked_text(text)
-        for number in (told["rows"], told["nulls"], told["distinct"]):
+        for number in (fields["rows"], fields["nulls"], fields["distinct"]):
             checked_count(number)
-        told["samples"] = tuple(samples)
-        read = None if sketch is None else self._sketch(position, sketch[0], told["distinct"])
-        return ColumnProfile(position=position, sketch=read, **told)
+        fields["samples"] = tuple(samples)
+        read = None if sketch is None else self._sketch(position, sketch[0], fields["distinct"])
+        return ColumnProfile(position=position, sketch=read, **fields)
 
     def _sketch(self, position: int, kind: int, distinct: int | None) -> Sketch:
         if distinct == 0:
@@ -186,9 +186,9 @@ class _OfColumn:
         return self.table.hashes(self.position)
 
 
-_KEPT = "name family declared_type rows nulls distinct minimum maximum samples description".split()
+_FIELDS = "name family declared_type rows nulls distinct minimum maximum samples description".split()
 """What a catalogue has of a column, before the kind and the digest of its sketch."""
-_kept = attrgetter(*_KEPT)
+_fields_of = attrgetter(*_FIELDS)
 _FAMILIES = frozenset(get_args(TypeFamily))
 _NONE = np.zeros(0, dtype=np.uint64)
 _COMPLETE, _SAMPLED = 1, 2
@@ -261,7 +261,7 @@ def columns_text(profile: TableProfile) -> str:
         return str(profile.stored.text)
     columns = [
         [
-            *_kept(column),
+            *_fields_of(column),
             None if column.sketch is None else [_kind(column.sketch), _md5(column.sketch.hashes.tobytes())[:12]],
         ]
         for column in profile.columns
@@ -298,12 +298,12 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
     """
     if profile.stored is not None:
         return str(profile.stored.digest)
-    told = [
+    keys = [
         [*map(str, vars(key).values())]
         for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)
     ]
     facts: list[Any] = [
-        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, told
+        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, keys
     ]  # fmt: skip
     if unjoined := [column.name for column in profile.columns if column.unjoined]:
         facts.append(unjoined)

@@ -23,15 +23,15 @@ class TablesFrame(pd.DataFrame):
 
     def __repr__(self) -> str:
         # pandas would leave out columns in the middle: drop what ids already say, and shorten the names.
-        shown = pd.DataFrame(self).drop(columns=["database", "table"], errors="ignore")
-        if "column_names" not in shown or list(shown.columns).count("column_names") > 1:
+        view = pd.DataFrame(self).drop(columns=["database", "table"], errors="ignore")
+        if "column_names" not in view or list(view.columns).count("column_names") > 1:
             return repr(pd.DataFrame(self))
-        longest = max((len(str(id)) for id in shown.get("id", [])), default=0)
+        longest = max((len(str(id)) for id in view.get("id", [])), default=0)
         room = _WIDTH - _BESIDE - min(_CELL, longest)
-        texts = [f"[{', '.join(map(str, names))}]" for names in shown["column_names"]]
-        shown["column_names"] = [text if len(text) <= room else f"{text[: room - 1]}…" for text in texts]
+        texts = [f"[{', '.join(map(str, names))}]" for names in view["column_names"]]
+        view["column_names"] = [text if len(text) <= room else f"{text[: room - 1]}…" for text in texts]
         with pd.option_context("display.width", _WIDTH, "display.max_columns", None, "display.max_colwidth", _CELL):
-            return repr(shown)
+            return repr(view)
 
     def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> TablesFrame:
         super().__finalize__(other, method=method, **kwargs)  # type: ignore[misc]  # not in pandas-stubs

@@ -58,7 +58,7 @@ class CorpusVectors:
 
 
 @dataclass
-class _Held:
+class _InMemory:
     """The vectors of one embedder that are in memory: ``rows`` has the row of each document in ``vectors``."""
 
     vectors: npt.NDArray[np.float32] | None = None
@@ -70,8 +70,8 @@ class _Held:
 
     def add(self, documents: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
         if len(documents):
-            held = 0 if self.vectors is None else len(self.vectors)
-            self.rows.update(zip(documents, range(held, held + len(documents)), strict=True))
+            before = 0 if self.vectors is None else len(self.vectors)
+            self.rows.update(zip(documents, range(before, before + len(documents)), strict=True))
             self.vectors = vectors if self.vectors is None else np.concatenate([self.vectors, vectors])
 
     def read_on(self, catalogue: Catalogue, embedder: Embedder) -> None:
@@ -91,7 +91,7 @@ class VectorStore:
     """
 
     catalogue: Catalogue | None = None
-    _held: dict[str, _Held] = field(default_factory=dict, repr=False)
+    _memory: dict[str, _InMemory] = field(default_factory=dict, repr=False)
     _documents: dict[str, set[str]] = field(default_factory=dict, repr=False)
     _promised: list[Callable[[], object]] = field(default_factory=list, repr=False)
     _lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
@@ -105,18 +105,18 @@ class VectorStore:
             Vectors, shape (m, d), and for each document its row there, shape (n,).
         """
         with self._lock:
-            held = self._held.setdefault(embedder.name, _Held())
+            memory = self._memory.setdefault(embedder.name, _InMemory())
             catalogue = None if _is_anonymous(embedder.name) else self.catalogue
-            missing = held.missing(documents)
+            missing = memory.missing(documents)
             if missing and catalogue is not None:
-                held.read_on(catalogue, embedder)
-                missing = held.missing(missing)
+                memory.read_on(catalogue, embedder)
+                missing = memory.missing(missing)
             if missing:
-                held.add(*_encoded(embedder, missing, catalogue))
-            if held.vectors is None:
+                memory.add(*_encoded(embedder, missing, catalogue))
+            if memory.vectors is None:
                 return np.empty((0, embedder.dimension), dtype=np.float32), np.zeros(0, dtype=np.intp)
-            rows = np.array([held.rows[document] for document in documents], dtype=np.intp)
-            return held.vectors, rows
+            rows = np.array([memory.rows[document] for document in documents], dtype=np.intp)
+            return memory.vectors, rows
 
     def encode_more(self, embedder: Embedder, documents: Sequence[str]) -> npt.NDArray[np.float32]:
         """The vectors of new documents, shape (n, d); the catalogue is not searched for them."""
@@ -134,8 +134,8 @@ class VectorStore:
         """Drop the documents of a table."""
         with self._lock:
             documents = self._documents.pop(table, set())
-            for held in self._held.values():
-                held.rows = {document: row for document, row in held.rows.items() if document not in documents}
+            for memory in self._memory.values():
+                memory.rows = {document: row for document, row in memory.rows.items() if document not in documents}
 
     def promise(self, read: Callable[[], object]) -> None:
         """Call ``read`` before :meth:`known` is answered; until then, other readers get the vectors from elsewhere."""
@@ -149,10 +149,10 @@ class VectorStore:
             while self._promised:
                 self._promised.pop()()
             documents = {document for table in tables for document in self._documents.get(table, ())}
-            for name, held in self._held.items():
-                rows = {document: row for document, row in held.rows.items() if document in documents}
-                if rows and held.vectors is not None and not _is_anonymous(name):
-                    found[name] = list(rows), held.vectors[list(rows.values())]
+            for name, memory in self._memory.items():
+                rows = {document: row for document, row in memory.rows.items() if document in documents}
+                if rows and memory.vectors is not None and not _is_anonymous(name):
+                    found[name] = list(rows), memory.vectors[list(rows.values())]
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def encoded_in_chunks(
     documents: Sequence[str],
     catalogue: Catalogue | None,
     stored_as: Callable[[str], str] = str,
-    told: tuple[str, str, str] = ("reading names of tables and columns", "name", "vectors"),
+    labels: tuple[str, str, str] = ("reading names of tables and columns", "name", "vectors"),
 ) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
     """Documents and their vectors in chunks, with a bar if it takes long; documents of similar length come together.
 
@@ -222,7 +222,7 @@ def encoded_in_chunks(
         documents: distinct texts.
         catalogue: None to keep nothing.
         stored_as: gives the text that represents a document in the catalogue.
-        told: the title of the bar, its unit, and the name of the vectors in a warning.
+        labels: the title of the bar, its unit, and the name of the vectors in a warning.
     """
     ordered = sorted(documents, key=len, reverse=True)
     expect(embedder, ordered)
@@ -231,7 +231,7 @@ def encoded_in_chunks(
     chunks = [[document for document, _ in part] for _, part in parts]
     waiting: list[tuple[list[str], npt.NDArray[np.float32]]] = []
     since = time.monotonic()
-    for chunk in shown(((len(chunk), chunk) for chunk in chunks), len(ordered), told[0], told[1]):
+    for chunk in shown(((len(chunk), chunk) for chunk in chunks), len(ordered), labels[0], labels[1]):
         vectors = encoded(embedder, chunk, "passage")
         if catalogue is not None:
             waiting.append((chunk, vectors))
@@ -240,7 +240,7 @@ def encoded_in_chunks(
                 try:
                     catalogue.add_vectors(embedder.name, names, np.concatenate([found for _, found in waiting]))
                 except UnreadableCatalogue as error:
-                    warn(f"{told[2]} are kept in memory only: {error}", CatalogueWarning)
+                    warn(f"{labels[2]} are kept in memory only: {error}", CatalogueWarning)
                     catalogue = None
                 waiting, since = [], time.monotonic()
         yield chunk, vectors
