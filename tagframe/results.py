@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe import version as this
 from tagframe.errors import FactUnknown, RowsChanged
+from tagframe.version import __version__
 
 KEY = "tagframe"
 """Where the token is in ``attrs``."""
@@ -82,7 +82,7 @@ class _Token(str):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., _Token], tuple[Any, ...]]:
-        return _unpacked, (str(self), this.__version__, {name: _packed(fact) for name, fact in self.facts.items()})
+        return _unpacked, (str(self), __version__, {name: _packed(fact) for name, fact in self.facts.items()})
 
 
 _LARGEST = 32 * 1024
@@ -114,8 +114,8 @@ def _packed(fact: Any) -> bytes | _Left:
 
 def _unpacked(name: str, version: str, packed: Mapping[str, bytes | _Left]) -> _Token:
     """A token from its pickle. The frame is read whichever version wrote it; facts of another version are left out."""
-    other = _Left(f"were pickled by tagframe {version}, and this is {this.__version__}: make the frame again")
-    if version != this.__version__:
+    other = _Left(f"were pickled by tagframe {version}, and this is {__version__}: make the frame again")
+    if version != __version__:
         return _token(name, dict.fromkeys(packed, other))
     return _token(name, {key: one if isinstance(one, _Left) else pickle.loads(one) for key, one in packed.items()})
 

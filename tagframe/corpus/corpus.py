@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import FactStore, Origin, save
 from tagframe.corpus.hidden_values import reader_of
@@ -44,6 +43,7 @@ from tagframe.errors import (
     did_you_mean,
     suggesting_names,
 )
+from tagframe.version import __version__
 
 if TYPE_CHECKING:
     from tagframe.accessor.corpus_doors import (
@@ -336,13 +336,13 @@ class Corpus(Shown):
         left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements"])
         state = {**self.__dict__, **left}
         found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
-        return {**state, "_found": found, "_origins": origins, "version": this.__version__}
+        return {**state, "_found": found, "_origins": origins, "version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         version = state.pop("version", "of another version")
-        if version != this.__version__:
+        if version != __version__:
             raise OtherVersion(
-                f"this corpus was pickled by tagframe {version}, and this is {this.__version__}: "
+                f"this corpus was pickled by tagframe {version}, and this is {__version__}: "
                 "open the source again with tagframe.open_corpus"
             )
         self.__dict__.update(state)
