@@ -486,14 +486,14 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 
     Example: tagframe cache --remove catalogues
     """
-    from tagframe.kept import kept_files, remove_kept
+    from tagframe.storage import remove_stored, stored_files
 
     for name in remove:
-        remove_kept(name)
-    held = kept_files()
+        remove_stored(name)
+    files = stored_files()
     if as_json:
-        _print_json([vars(one) for one in held])
-    for one in () if as_json else held:
+        _print_json([vars(one) for one in files])
+    for one in () if as_json else files:
         click.echo(f"{one.name:<14}{one.bytes / 1e6:>9,.1f} MB in {one.files:,} files: {one.place}\n  {one.what}")
 
 

@@ -45,8 +45,8 @@ OURS = {
     "Batches": "from tagframe.operators.batches import Batches",
     "CallSettings": "from tagframe.config import CallSettings",
     "Frames": "from tagframe.operators.batches import Frames",
-    "Guest": "from tagframe.guests import Guest",
-    "GuestT": "from tagframe.guests import GuestT",
+    "ForeignFrame": "from tagframe.interop import ForeignFrame",
+    "ForeignFrameT": "from tagframe.interop import ForeignFrameT",
     "IfExists": "from tagframe.operators.parquet_folder import IfExists",
     "Literal": "from typing import Literal",
     "Path": "from pathlib import Path",
@@ -167,7 +167,7 @@ def functions() -> str:
             for returns, told in (
                 ("pd.DataFrame", {"quote": ("Literal[False]", False)}),
                 ("Quote", {"quote": ("Literal[True]", Parameter.empty)}),
-                ("GuestT", {"frame": ("GuestT", Parameter.empty), "quote": ("Literal[False]", False)}),
+                ("ForeignFrameT", {"frame": ("ForeignFrameT", Parameter.empty), "quote": ("Literal[False]", False)}),
                 (batches, {"frame": (frames, Parameter.empty), "to": ("None", None)}),
                 (
                     "Path",
@@ -181,8 +181,8 @@ def functions() -> str:
                 shown = [
                     one.replace(annotation=told[one.name][0], default=told[one.name][1])
                     if one.name in told
-                    else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | Guest"))
-                    if returns == "GuestT"
+                    else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | ForeignFrame"))
+                    if returns == "ForeignFrameT"
                     else one
                     for one in own
                     if one.name in told or one.name not in ADDED

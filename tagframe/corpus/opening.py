@@ -43,7 +43,7 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
-from tagframe.guests import Guest, welcomed
+from tagframe.interop import ForeignFrame, accepts_foreign
 from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
@@ -67,10 +67,10 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
 
 
 @_refreshable
-@welcomed
+@accepts_foreign
 @runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
-    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | Guest] | None = None,
+    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | ForeignFrame] | None = None,
     *,
     schema: Schema | None = None,
     schemas: Sequence[str] | None = None,
@@ -97,7 +97,7 @@ def open_corpus(
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read
             through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
-            ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.guests`).
+            ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.interop`).
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.

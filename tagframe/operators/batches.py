@@ -26,7 +26,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import InvalidArgument
-from tagframe.guests import is_guest, named
+from tagframe.interop import is_foreign, named
 from tagframe.lm import LM, get_lm
 from tagframe.operators.groups import group_keys
 from tagframe.operators.instruction import Instruction
@@ -187,7 +187,7 @@ def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
 
 
 def _frame(frame: Any, number: int) -> pd.DataFrame:
-    if is_guest(frame):
+    if is_foreign(frame):
         raise InvalidArgument(
             f"every batch is a frame of pandas; batch {number} is a {named(frame)}: give such frames one at a time"
         )

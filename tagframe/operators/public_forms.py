@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import config, guests, logs
+from tagframe import config, interop, logs
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
 from tagframe.operators.batches import aover_batches, are_batches, over_batches
@@ -73,10 +73,10 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
     def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if are_batches(frame):
             return over_batches(operator, call, frame, args, kwargs)
-        if guests.are_among(frame, *args, *kwargs.values()):
-            visit = guests.Visit((frame, *args), kwargs)
-            with visit.told():
-                return visit.back(call(*visit.arguments, **visit.keywords))
+        if interop.any_foreign(frame, *args, *kwargs.values()):
+            converted = interop.ConvertedCall((frame, *args), kwargs)
+            with converted.errors():
+                return converted.back(call(*converted.arguments, **converted.keywords))
         given = _Call(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
@@ -108,10 +108,10 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if are_batches(frame):
             return await aover_batches(operator, call, frame, args, kwargs)
-        if guests.are_among(frame, *args, *kwargs.values()):
-            visit = await asyncio.to_thread(guests.Visit, (frame, *args), kwargs)
-            with visit.told():
-                return await asyncio.to_thread(visit.back, await call(*visit.arguments, **visit.keywords))
+        if interop.any_foreign(frame, *args, *kwargs.values()):
+            converted = await asyncio.to_thread(interop.ConvertedCall, (frame, *args), kwargs)
+            with converted.errors():
+                return await asyncio.to_thread(converted.back, await call(*converted.arguments, **converted.keywords))
         given = _Call(operator, frame, args, kwargs)
         if given.quotes or not given.asks:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)

@@ -25,7 +25,7 @@ from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Tol
 from tagframe.corpus.told.identity import TableIdentity
 from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, UnreadableTable, warn
-from tagframe.kept import replaced
+from tagframe.storage import replaced
 
 _OURS = b"tagframe facts"
 _MAGIC = _OURS + b" 2 "

@@ -10,7 +10,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.config import CallSettings
 from tagframe.errors import FailedRowsWarning, InvalidArgument, RowsFailed, warn
-from tagframe.guests import welcomed
+from tagframe.interop import accepts_foreign
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
@@ -236,7 +236,7 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
     return outcomes
 
 
-@welcomed
+@accepts_foreign
 def plan_sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
 ) -> ClaimPlan | NoLabels:

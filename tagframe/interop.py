@@ -21,13 +21,13 @@ import pandas as pd
 from tagframe.errors import InvalidArgument, TagframeError, needing
 
 
-class Guest(Protocol):
+class ForeignFrame(Protocol):
     """A frame of another library that gives its rows as Arrow does."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
-GuestT = TypeVar("GuestT", bound=Guest)
+ForeignFrameT = TypeVar("ForeignFrameT", bound=ForeignFrame)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ _RETURNED: dict[int, tuple[Any, pd.DataFrame, Any]] = {}
 as Polars can (which copies nothing), the frame, and its Arrow table."""
 
 
-def is_guest(value: Any) -> bool:
+def is_foreign(value: Any) -> bool:
     """Whether a value is a frame of another library."""
     if isinstance(value, pd.DataFrame):
         return False
@@ -49,34 +49,34 @@ def is_guest(value: Any) -> bool:
     return any(isinstance(value, kind) for kind in classes if kind is not None)
 
 
-def are_among(*values: Any) -> bool:
+def any_foreign(*values: Any) -> bool:
     """Whether any of these is a frame of another library; none is imported for this."""
-    return any(map(is_guest, values))
+    return any(map(is_foreign, values))
 
 
-def hosted(guest: Any) -> pd.DataFrame:
-    """A guest as a pandas frame; for a result that has gone back as this guest, the result itself.
+def to_pandas(foreign: Any) -> pd.DataFrame:
+    """A foreign frame as a pandas frame; for a result that has gone back as this frame, the result itself.
 
     Raises:
         InvalidArgument: it cannot be computed, two columns have one name, or a type has no form in Arrow.
         MissingExtra: narwhals is not installed.
     """
-    return _received(guest)[0]
+    return _received(foreign)[0]
 
 
-def _received(guest: Any) -> tuple[pd.DataFrame, Any]:
-    """A guest as a pandas frame, and its Arrow table."""
+def _received(foreign: Any) -> tuple[pd.DataFrame, Any]:
+    """A foreign frame as a pandas frame, and its Arrow table."""
     import pyarrow as pa
 
-    copy, frame, table = _RETURNED.get(id(guest), (None, None, None))
-    if frame is not None and (copy is None or guest.equals(copy)):
+    copy, frame, table = _RETURNED.get(id(foreign), (None, None, None))
+    if frame is not None and (copy is None or foreign.equals(copy)):
         return frame, table
-    table = _arrow(guest)
+    table = _arrow(foreign)
     try:
         plain = _without_views(table)
         plain.take(pa.array([], pa.int64()))
     except NotImplementedError as error:
-        raise InvalidArgument(f"a {named(guest)} has a type of which pandas cannot select rows: {error}") from error
+        raise InvalidArgument(f"a {named(foreign)} has a type of which pandas cannot select rows: {error}") from error
     return plain.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True), table
 
 
@@ -86,16 +86,16 @@ def _narwhals() -> Any:
     return narwhals
 
 
-def _arrow(guest: Any) -> Any:
+def _arrow(foreign: Any) -> Any:
     narwhals = _narwhals()
     try:
-        frame = narwhals.from_native(guest)
-        types = _types(guest) if frame.implementation.is_duckdb() else frame.collect_schema()
+        frame = narwhals.from_native(foreign)
+        types = _types(foreign) if frame.implementation.is_duckdb() else frame.collect_schema()
         lossy = {name: str(type) for name, type in types.items() if _LOSSY.search(str(type))}
         if not lossy:
             return (frame.collect("pyarrow") if isinstance(frame, narwhals.LazyFrame) else frame).to_arrow()
     except Exception as error:  # of the other library, when it computes the frame
-        raise InvalidArgument(f"a {named(guest)} cannot be read as an Arrow table: {error}") from error
+        raise InvalidArgument(f"a {named(foreign)} cannot be read as an Arrow table: {error}") from error
     raise InvalidArgument(f"the types of the columns {lossy} are none that pandas has by way of Arrow: cast them first")
 
 
@@ -114,47 +114,49 @@ def _without_views(table: Any) -> Any:
     return table
 
 
-def named(guest: Any) -> str:
+def named(foreign: Any) -> str:
     """The class of a frame, with its library."""
-    return f"{type(guest).__module__.partition('.')[0]}.{type(guest).__name__}"
+    return f"{type(foreign).__module__.partition('.')[0]}.{type(foreign).__name__}"
 
 
-class Visit:
-    """The arguments of a call, with pandas frames in place of guests; a context manager around the call.
+class ConvertedCall:
+    """The arguments of a call, with pandas frames in place of foreign frames; a context manager around the call.
 
     Args:
         arguments: positional and by name.
-        inside: whether guests may be inside lists and mappings, too.
+        inside: whether foreign frames may be inside lists and mappings, too.
     """
 
     def __init__(self, arguments: Sequence[Any], keywords: Mapping[str, Any], *, inside: bool = False) -> None:
         self._inside = inside
-        self._guests: list[tuple[Any, Any]] = []  # with their Arrow tables
-        self._returns: bool | None = None  # whether the first frame is a guest
-        self.arguments = [self._welcome(value) for value in arguments]
-        self.keywords = {name: self._welcome(value) for name, value in keywords.items()}
+        self._foreign: list[tuple[Any, Any]] = []  # with their Arrow tables
+        self._returns: bool | None = None  # whether the first frame is foreign
+        self.arguments = [self._converted(value) for value in arguments]
+        self.keywords = {name: self._converted(value) for name, value in keywords.items()}
 
-    def _welcome(self, value: Any) -> Any:
-        if is_guest(value):
+    def _converted(self, value: Any) -> Any:
+        if is_foreign(value):
             frame, table = _received(value)
-            self._guests.append((value, table))
+            self._foreign.append((value, table))
             self._returns = self._returns is not False
             return frame
         if isinstance(value, pd.DataFrame):
             self._returns = bool(self._returns)
-        elif self._inside and isinstance(value, Mapping) and any(map(is_guest, value.values())):
-            return {name: self._welcome(one) for name, one in value.items()}
-        elif self._inside and isinstance(value, list | tuple) and any(map(is_guest, value)):
-            return [self._welcome(one) for one in value]
+        elif self._inside and isinstance(value, Mapping) and any(map(is_foreign, value.values())):
+            return {name: self._converted(one) for name, one in value.items()}
+        elif self._inside and isinstance(value, list | tuple) and any(map(is_foreign, value)):
+            return [self._converted(one) for one in value]
         return value
 
-    def back(self, found: T) -> T:
+    def back(self, result: T) -> T:
         """A result; if it is a frame, as the first of the given frames was."""
-        return cast(T, _returned(found, self._guests)) if self._returns and isinstance(found, pd.DataFrame) else found
+        if self._returns and isinstance(result, pd.DataFrame):
+            return cast(T, _returned(result, self._foreign))
+        return result
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Within the block, the finished part on an error goes back, too."""
+    def errors(self) -> Iterator[None]:
+        """A block in which the finished part on an error goes back, too."""
         try:
             yield
         except TagframeError as error:
@@ -163,48 +165,48 @@ class Visit:
             raise
 
 
-def welcomed(function: Callable[P, T]) -> Callable[P, T]:
-    """A function of frames, for guests too: alone, in a list, or in a mapping from names."""
+def accepts_foreign(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of frames that also takes foreign frames: alone, in a list, or in a mapping from names."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        visit = Visit(args, kwargs, inside=True)
-        with visit.told():
-            return visit.back(function(*visit.arguments, **visit.keywords))
+        converted = ConvertedCall(args, kwargs, inside=True)
+        with converted.errors():
+            return converted.back(function(*converted.arguments, **converted.keywords))
 
     return call
 
 
-def _returned(frame: pd.DataFrame, guests: Sequence[tuple[Any, Any]]) -> Any:
-    """The frame as what the first of the guests is; columns that they have keep their types."""
+def _returned(frame: pd.DataFrame, sources: Sequence[tuple[Any, Any]]) -> Any:
+    """The frame as what the first of the foreign frames is; columns that they have keep their types."""
     import pyarrow as pa
 
-    narwhals, (first, source) = _narwhals(), guests[0]
+    narwhals, (first, first_table) = _narwhals(), sources[0]
     given, views = narwhals.from_native(first), _views()
-    was = {name: other.column(name) for _, other in reversed(guests) for name in other.column_names}
-    known = {field.name: field for _, other in reversed(guests) for field in other.schema}
-    columns, kept = {}, {}
+    was = {name: other.column(name) for _, other in reversed(sources) for name in other.column_names}
+    known = {field.name: field for _, other in reversed(sources) for field in other.schema}
+    columns, unchanged = {}, {}
     for position, name in enumerate(map(str, frame.columns)):
         cells = _column(frame.iloc[:, position])
         if name in was and views.get(was[name].type) == cells.type:
             cells = cells.cast(was[name].type)
         if name in was and was[name].type == cells.type and _categories(cells) <= _categories(was[name]):
-            kept[name] = known[name]
+            unchanged[name] = known[name]
         columns[name] = cells
-    fields = [kept.get(name) or pa.field(name, cells.type) for name, cells in columns.items()]
-    table = pa.table([*columns.values()], schema=pa.schema(fields, source.schema.metadata))
+    fields = [unchanged.get(name) or pa.field(name, cells.type) for name, cells in columns.items()]
+    table = pa.table([*columns.values()], schema=pa.schema(fields, first_table.schema.metadata))
     if not isinstance(given, narwhals.LazyFrame):
         back = narwhals.from_arrow(table, backend=given.implementation)
     else:
         back = narwhals.from_native(table).lazy(given.implementation)
-    found = back.to_native()
+    native = back.to_native()
     if given.implementation.is_duckdb():
-        types = {name: type for other, _ in reversed(guests) for name, type in _types(other).items() if name in kept}
-        found = _as_it_was(found, types)
+        types = {name: type for other, _ in reversed(sources) for name, type in _types(other).items()}
+        native = _as_it_was(native, {name: type for name, type in types.items() if name in unchanged})
     changes = given.implementation.is_polars() and not isinstance(given, narwhals.LazyFrame)
-    _RETURNED[id(found)] = (found.clone() if changes else None, frame, table)
-    weakref.finalize(found, _RETURNED.pop, id(found), None).atexit = False
-    return found
+    _RETURNED[id(native)] = (native.clone() if changes else None, frame, table)
+    weakref.finalize(native, _RETURNED.pop, id(native), None).atexit = False
+    return native
 
 
 def _column(cells: pd.Series) -> Any:
@@ -220,7 +222,7 @@ def _column(cells: pd.Series) -> Any:
 
 
 def _categories(cells: Any) -> set[Any]:
-    """The values that a column of a dictionary type may have: an enumeration is told by its field, not by its type."""
+    """The values that a column of a dictionary type may have; the type of an enumeration does not name them."""
     return {value for chunk in cells.chunks for value in getattr(chunk, "dictionary", None) or ()}
 
 
@@ -239,7 +241,7 @@ def _as_it_was(relation: Any, types: Mapping[str, str]) -> Any:
     return relation.project(", ".join(parts))
 
 
-def _types(guest: Any) -> dict[str, str]:
-    """The types of the columns of a relation, as DuckDB writes them; of other guests, none."""
-    types = getattr(guest, "types", ()) if type(guest).__name__ == "DuckDBPyRelation" else ()
-    return dict(zip(guest.columns, map(str, types), strict=True)) if types else {}
+def _types(foreign: Any) -> dict[str, str]:
+    """The types of the columns of a relation, as DuckDB writes them; of other frames, none."""
+    types = getattr(foreign, "types", ()) if type(foreign).__name__ == "DuckDBPyRelation" else ()
+    return dict(zip(foreign.columns, map(str, types), strict=True)) if types else {}

@@ -1,4 +1,4 @@
-"""What tagframe keeps on this machine: where it is, how large it is, and how to remove it."""
+"""The files that tagframe stores on this machine: where they are, how large, and how they are removed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import platformdirs
 
 from tagframe.errors import InvalidArgument, did_you_mean
 
-_TOLD = "facts"
+_FACTS = "facts"
 _WHAT = {
     "catalogues": "profiles and vectors of the tables that were opened, with samples of their cells",
     "rows": "vectors of rows, for sem_search and similar operators",
     "responses.db": "answers of models, which cost money; `tagframe lm purge` removes some of them",
     "encoders": "the encoder's files",
-    _TOLD: "facts that you gave about your data, such as hidden columns",
+    _FACTS: "facts that you gave about your data, such as hidden columns",
 }
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A file or folder of ours.
+class StoredFile:
+    """A file or folder that tagframe stores.
 
     Attributes:
         name: of the file or folder.
@@ -43,39 +43,39 @@ class Kept:
     what: str
 
 
-def kept_files() -> list[Kept]:
-    """What is in the user's cache folder, and in the data folder the facts that users gave about data."""
+def stored_files() -> list[StoredFile]:
+    """The files in the user's cache folder, and the facts that users gave about their data, from the data folder."""
     cache, data = platformdirs.user_cache_path("tagframe"), platformdirs.user_data_path("tagframe")
-    paths = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
-    found = []
+    paths = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _FACTS] if (data / _FACTS).is_dir() else [])]
+    stored = []
     for path in paths:
         if path.name.endswith(("-wal", "-shm", "-journal")):
             continue  # of the database whose name they begin with
         files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path, *_beside(path)]
         size = sum(file.stat().st_size for file in files)
-        found.append(Kept(path.name, path, size, len(files), _WHAT.get(path.name, "")))
-    return found
+        stored.append(StoredFile(path.name, path, size, len(files), _WHAT.get(path.name, "")))
+    return stored
 
 
-def remove_kept(name: str) -> None:
-    """Remove a file or folder that :func:`kept_files` lists.
+def remove_stored(name: str) -> None:
+    """Remove a file or folder that :func:`stored_files` lists.
 
     Raises:
         InvalidArgument: nothing has this name, or it cannot be made again, because the user provided it.
         OSError: it cannot be removed.
     """
-    held = {one.name: one.place for one in kept_files()}
-    if name not in held:
-        raise InvalidArgument(f"nothing called {name!r} is kept: {did_you_mean(name, held)}")
-    if name == _TOLD:
+    places = {one.name: one.place for one in stored_files()}
+    if name not in places:
+        raise InvalidArgument(f"nothing called {name!r} is stored: {did_you_mean(name, places)}")
+    if name == _FACTS:
         raise InvalidArgument(
-            f"{held[name]} holds facts that you gave about your data. Without them, hidden columns are shown again. "
+            f"{places[name]} holds facts that you gave about your data. Without them, hidden columns are shown again. "
             "To remove it anyway, delete the folder yourself"
         )
-    if held[name].is_dir():
-        shutil.rmtree(held[name])
+    if places[name].is_dir():
+        shutil.rmtree(places[name])
     else:
-        for file in (held[name], *_beside(held[name])):
+        for file in (places[name], *_beside(places[name])):
             file.unlink()
 
 
@@ -102,4 +102,4 @@ def replaced(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
 
 def _beside(file: Path) -> list[Path]:
     """What SQLite has beside a database."""
-    return [found for end in ("-wal", "-shm", "-journal") if (found := file.with_name(file.name + end)).exists()]
+    return [path for end in ("-wal", "-shm", "-journal") if (path := file.with_name(file.name + end)).exists()]

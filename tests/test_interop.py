@@ -19,7 +19,7 @@ from scripted import Scripted
 
 import tagframe as tf
 from tag_bench.server import Server
-from tagframe import guests
+from tagframe import interop
 from tagframe.errors import FactUnknown, FailedRowsWarning, InvalidArgument, LMRequestFailed, MissingExtra, RowsFailed
 from tagframe.operators import OPERATORS
 
@@ -122,7 +122,7 @@ def buffers(column: pa.ChunkedArray) -> set[int]:
 def test_what_arrow_can_share_is_not_copied(kind: str):
     guest = KINDS[kind]()
     given = rows_of(guest)
-    inside = guests.hosted(guest)
+    inside = interop.to_pandas(guest)
     found = rows_of(tf.sem_map(guest, "The country of {city}", lm=Scripted(lambda message: "Norway")))
     # What the library itself lays out otherwise: texts, and the nulls of structures.
     copied = {"arrow": {"city"}, "polars": {"city", "tags", "side", "size", "code", "place"}}[kind]
@@ -148,7 +148,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("kind", ["polars", "arrow", "duckdb"])
 @pytest.mark.parametrize("name", [*OPERATORS])
-def test_every_operator_takes_guests(name: str, kind: str):
+def test_every_operator_takes_foreign_frames(name: str, kind: str):
     args, options, answer = CALLS[name]
     guest = KINDS[kind]()
     settings = {"lm": Scripted(lambda message: answer), "on_error": "keep"} if answer else {}
@@ -166,7 +166,7 @@ def test_the_awaited_form_and_quotes(server: Server):
     assert quote.calls == 3
 
 
-def test_guests_of_several_kinds_are_a_corpus_and_merged():
+def test_frames_of_several_kinds_are_a_corpus_and_merged():
     people = pl.DataFrame({"person_id": [1, 2, 3], "city_id": [10, 20, 20]})
     cities = pa.table({"city_id": [10, 20], "country_id": [7, 7], "name": ["Oslo", "Bergen"]})
     countries = duckdb.sql("SELECT 7 AS country_id, 'Norway' AS country")
@@ -196,7 +196,7 @@ def test_a_stack_of_other_categories_keeps_its_cells():
     assert tf.stack(facts, others, source=None).fetchall() == [("{}", "a"), ("no JSON", "x")]
 
 
-def test_decimals_of_guests_are_numbers_in_sql():
+def test_decimals_of_foreign_frames_are_numbers_in_sql():
     guest = duckdb.sql("SELECT 700::HUGEINT AS people, 5::DECIMAL(10, 2) AS price UNION ALL SELECT 80, 20.25")
     execute = tf.exec_sql(tf.open_corpus({"towns": guest}))
     found = execute("SELECT people, price / 2 AS half FROM towns WHERE people > 500 AND price < 10")
@@ -215,7 +215,7 @@ def test_what_is_known_of_a_result_is_of_this_result_alone():
     assert tf.sem_filter(found, "{city} is in Norway", lm=norwegian())["city"].to_list() == ["Bergen"]
     del found, again
     gc.collect()
-    assert not [frame for _, frame, _ in guests._RETURNED.values() if frame.columns.equals(pd.Index(POLARS.columns))]
+    assert not [frame for _, frame, _ in interop._RETURNED.values() if frame.columns.equals(pd.Index(POLARS.columns))]
 
 
 def test_the_finished_part_on_an_error_is_a_guest_too():
@@ -232,7 +232,7 @@ def test_the_finished_part_on_an_error_is_a_guest_too():
 
 
 def test_cells_of_several_types_become_text():
-    column = guests._column(pd.Series([1, "a", None], dtype=object))
+    column = interop._column(pd.Series([1, "a", None], dtype=object))
     assert column.to_pylist() == ["1", "a", None]
 
 
@@ -254,7 +254,7 @@ def test_cells_of_several_types_become_text():
         (pl.Series("city", ["a"]), "takes a frame or batches; got a Series"),
     ],
 )
-def test_guests_that_cannot_come_in(guest: Any, says: str):
+def test_frames_that_cannot_come_in(guest: Any, says: str):
     with pytest.raises(InvalidArgument, match=says):
         list(tf.sem_filter(guest, "{city} is in Norway", lm=norwegian()))
 
