@@ -31,7 +31,7 @@ from tagframe.errors import (
 from tagframe.lm.attempts import HOPELESS, SERVER_IS_DOWN, Attempts, Meter, Route
 from tagframe.lm.call import Job, stored_completion
 from tagframe.lm.claims import BEAT, Claim
-from tagframe.lm.flights import Landed, flights, rules
+from tagframe.lm.inflight import SharedReply, in_flight, rules
 from tagframe.lm.parse import Parsed, Parser
 from tagframe.lm.prompt import Completion, Prompt, Stored, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
@@ -70,7 +70,7 @@ class _Asked:
     prompt: Prompt
     key: bytes
     meter: Meter
-    landed: Landed | None = None
+    landed: SharedReply | None = None
     claim: Claim | None = None
     found: StoredAnswer | None = None
     refused: str | None = None
@@ -87,7 +87,7 @@ class Run:
     Args:
         route: where to, and under which rules.
         concurrency: the most jobs at once.
-        opened: when the call was opened, by :data:`~tagframe.lm.flights.flights`.
+        opened: when the call was opened, by :data:`~tagframe.lm.inflight.in_flight`.
         ended: called on the loop with jobs as soon as they have their completion.
         max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
 
@@ -212,7 +212,7 @@ class Run:
                 self._unparsed += 1
                 self._parser.put(asked, landed.reply.text, asked.job.accept)
 
-    async def _reply(self, asked: _Asked) -> Landed:
+    async def _reply(self, asked: _Asked) -> SharedReply:
         """The reply, already stored on disk; another call may have requested it.
 
         It is stored before it is parsed, and the worker takes the next prompt only after that. So a process that is
@@ -221,14 +221,14 @@ class Run:
         """
         store = self._route.store
 
-        async def ask() -> Landed:
+        async def ask() -> SharedReply:
             reply = await self.attempts.ask(asked.prompt, asked.meter)
-            landed = Landed(reply, asked.meter.seconds, store)
+            landed = SharedReply(reply, asked.meter.seconds, store)
             await self._keep(asked.job.key, landed)
             return landed
 
         shared = self._rules, asked.job.parameters.limit, asked.key
-        landed = await flights.share(shared, self._opened, ask)
+        landed = await in_flight.share(shared, self._opened, ask)
         if landed.store is not store:
             await self._keep(asked.job.key, landed)
         return landed
@@ -250,7 +250,7 @@ class Run:
                 self._reject(asked, rejection)
         self._wake()
 
-    def _accept(self, asked: _Asked, landed: Landed, value: Any) -> None:
+    def _accept(self, asked: _Asked, landed: SharedReply, value: Any) -> None:
         self._failed_in_a_row = 0
         self._last.append(True)
         text, logprobs = landed.reply.text, landed.reply.logprobs
@@ -479,7 +479,7 @@ class Run:
 
     # --- the store ------------------------------------------------------------------------------------------------
 
-    async def _keep(self, key: bytes, landed: Landed) -> None:
+    async def _keep(self, key: bytes, landed: SharedReply) -> None:
         """Store a complete answer, and wait until it is on disk."""
         store, reply = self._route.store, landed.reply
         if store is None or not store.writable or reply.truncated:
@@ -500,7 +500,7 @@ class Run:
         if written:
             on_disk.set_result(None)
 
-    def _forget(self, key: bytes, landed: Landed) -> None:
+    def _forget(self, key: bytes, landed: SharedReply) -> None:
         store = self._route.store
         if store is not None and store.writable:
             with warned(store, "written"):

@@ -18,11 +18,11 @@ from tagframe.lm.transport import Reply
 Key: TypeAlias = tuple[int, int | None, bytes]
 """The rules of a request (see :func:`rules`), its limit of tokens, and its key."""
 
-_KEPT = 100_000
-"""The most replies that are kept for calls that began before they arrived."""
+MAX_RETAINED_REPLIES = 100_000
+"""Replies that are retained, at most, for calls that began before they arrived."""
 
 
-class Landed(NamedTuple):
+class SharedReply(NamedTuple):
     """A reply, the seconds that its requests took, and the store that has it, if any."""
 
     reply: Reply
@@ -30,18 +30,18 @@ class Landed(NamedTuple):
     store: ResponseStore | None
 
 
-class _Flight(asyncio.Future[Landed | LMRequestFailed | None]):
-    """A request in flight, or its reply, which came at the time ``landed``."""
+class _Request(asyncio.Future[SharedReply | LMRequestFailed | None]):
+    """A request in flight, or its reply, which came at the time ``arrived``."""
 
-    landed: float = math.inf
+    arrived: float = math.inf
 
 
-class Flights:
+class InFlight:
     """The requests of this process that are in flight, by key.
 
     A call could look into the response store before an answer arrives, and send the same request after that; the answer
-    would be paid for twice. So a reply is kept as long as any call is open that was open when it arrived. Requests of
-    other processes that share the store are known by their claims (:mod:`tagframe.lm.claims`).
+    would be paid for twice. So a reply is retained as long as any call is open that was open when it arrived. Requests
+    of other processes that share the store are known by their claims (:mod:`tagframe.lm.claims`).
 
     Calls open and close from any thread; everything else happens on the loop.
     """
@@ -51,8 +51,8 @@ class Flights:
 
     def reset(self) -> None:
         """Forget all requests, in the child of a fork: they are the parent's."""
-        self._flights: dict[Key, _Flight] = {}
-        self._landed: deque[tuple[Key, _Flight]] = deque()
+        self._requests: dict[Key, _Request] = {}
+        self._replied: deque[tuple[Key, _Request]] = deque()
         self._open: dict[int, None] = {}  # the calls, by the time at which they opened: the oldest first
         self._time = 0
         self._lock = threading.Lock()
@@ -69,55 +69,55 @@ class Flights:
         with self._lock:
             self._open.pop(opened, None)  # in the child of a fork it is not there
             oldest = next(iter(self._open), math.inf)
-            while self._landed and self._landed[0][1].landed < oldest:
-                self._forget(*self._landed.popleft())
+            while self._replied and self._replied[0][1].arrived < oldest:
+                self._forget(*self._replied.popleft())
 
     @property
-    def kept(self) -> int:
-        """How many requests are in flight, or kept for a call that was open when they arrived."""
-        return len(self._flights)
+    def size(self) -> int:
+        """The number of requests in flight, and of those retained for a call that was open when they arrived."""
+        return len(self._requests)
 
-    async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[Landed]]) -> Landed:
+    async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]) -> SharedReply:
         """The result of ``ask``, or of another call that asks the same already.
 
         Raises:
             LMRequestFailed: raised by ``ask``, here or in the other call. (If the other call's request ended for
                 another reason, such as its budget, this call asks by itself.)
         """
-        while (flight := self._flights.get(key)) is not None and flight.landed >= opened:
-            landed = await asyncio.shield(flight)
-            if isinstance(landed, LMRequestFailed):
-                raise copy.copy(landed)
-            if landed is not None:
-                return landed
-        flight = self._flights[key] = _Flight(loop=asyncio.get_running_loop())
-        landed = None
+        while (request := self._requests.get(key)) is not None and request.arrived >= opened:
+            reply = await asyncio.shield(request)
+            if isinstance(reply, LMRequestFailed):
+                raise copy.copy(reply)
+            if reply is not None:
+                return reply
+        request = self._requests[key] = _Request(loop=asyncio.get_running_loop())
+        reply = None
         try:
-            landed = await ask()
-            return landed
+            reply = await ask()
+            return reply
         except LMRequestFailed as error:
-            landed = error
+            reply = error
             raise
         finally:
-            self._land(key, flight, keep=isinstance(landed, Landed))
-            flight.set_result(landed)
+            self._settle(key, request, retain=isinstance(reply, SharedReply))
+            request.set_result(reply)
 
-    def _land(self, key: Key, flight: _Flight, keep: bool) -> None:
+    def _settle(self, key: Key, request: _Request, retain: bool) -> None:
         with self._lock:
-            if not keep or len(self._open) < 2:
-                self._forget(key, flight)
+            if not retain or len(self._open) < 2:
+                self._forget(key, request)
                 return
-            flight.landed = self._time
-            self._landed.append((key, flight))
-            if len(self._landed) > _KEPT:
-                self._forget(*self._landed.popleft())
+            request.arrived = self._time
+            self._replied.append((key, request))
+            if len(self._replied) > MAX_RETAINED_REPLIES:
+                self._forget(*self._replied.popleft())
 
-    def _forget(self, key: Key, flight: _Flight) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
+    def _forget(self, key: Key, request: _Request) -> None:
+        if self._requests.get(key) is request:
+            del self._requests[key]
 
 
-flights = Flights()
+in_flight = InFlight()
 _rules: dict[object, int] = {}
 
 
@@ -127,4 +127,4 @@ def rules(*of: object) -> int:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=flights.reset)
+    os.register_at_fork(after_in_child=in_flight.reset)
