@@ -158,7 +158,7 @@ FOLDERS = click.option("--data", "folders", type=FOLDER, multiple=True, required
 """The option for benchmarks of several data sets."""
 _CACHED = "A folder for vectors and evidence, which a second run reads. They are pickles: nobody else may write there."
 CACHE = click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help=_CACHED)
-"""The option for a folder of :class:`tag_bench.kept.Kept`."""
+"""The option for a folder of :class:`tag_bench.cache.Cache`."""
 HALF = click.option(
     "--half",
     type=click.Choice(["fit", "report"]),

@@ -16,8 +16,8 @@ import click
 import numpy as np
 
 from tag_bench import CACHE, DATA, MethodName, benchmark, number
+from tag_bench.cache import Cache, CachedEmbedder
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
-from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.measured import of_sets, spread, timed
 from tag_bench.published import beside
@@ -316,7 +316,7 @@ def command(
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
     encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and cache is not None:
-        encoder = KeptEmbedder(encoder, Kept(cache))
+        encoder = CachedEmbedder(encoder, Cache(cache))
     if own_database and coarse is not None:
         raise click.ClickException("--own-database cannot be used with --coarse")
 
@@ -383,7 +383,7 @@ def command(
     if learn is not None:
         result["questions"] = len(several)
     result = {**settings, **result, "variant": variant, **chosen.said}
-    if isinstance(encoder, KeptEmbedder):
+    if isinstance(encoder, CachedEmbedder):
         encoder.save()
     if compare:
         if chosen.said:

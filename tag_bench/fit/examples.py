@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tag_bench.cache import Cache, CachedEmbedder, code_state
 from tag_bench.data import SEED, Dataset, Question, drawn, of_half, read_dataset, read_halves
-from tag_bench.kept import Kept, KeptEmbedder, code_state
 from tag_bench.records import with_progress
 from tagframe.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -194,18 +194,18 @@ class Maker:
     """Makes examples, or loads stored ones.
 
     Attributes:
-        kept: the folder.
+        cache: the folder.
         embedder: one that stores its vectors there; None if there is no embedder.
     """
 
-    kept: Kept
-    embedder: KeptEmbedder | None
+    cache: Cache
+    embedder: CachedEmbedder | None
 
     @classmethod
     def of(cls, cache: Path | None) -> Maker:
         """A maker for a folder."""
-        kept, embedder = Kept(cache), get_embedder()
-        return cls(kept, None if embedder is None else KeptEmbedder(embedder, kept))
+        stored, embedder = Cache(cache), get_embedder()
+        return cls(stored, None if embedder is None else CachedEmbedder(embedder, stored))
 
     def examples(
         self,
@@ -227,7 +227,7 @@ class Maker:
                 self.embedder.save()
             return made
 
-        return self.kept.get("-".join(filter(None, (name, variant))), state, make)
+        return self.cache.get("-".join(filter(None, (name, variant))), state, make)
 
 
 def _examples(

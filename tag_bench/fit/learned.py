@@ -20,11 +20,11 @@ from typing import Any
 import click
 import numpy as np
 
+from tag_bench.cache import Cache, CachedEmbedder
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
 from tag_bench.fit import Fitted, Given, grouped, left_out, recall, rounded, shares
 from tag_bench.fit.examples import bare, has_rows
 from tag_bench.fit.likelihood import fit_choices, hard_ones
-from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.measured import percent, reliability
 from tag_bench.records import with_progress
@@ -132,7 +132,7 @@ def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, fl
     return like, least, most, {*case.gold} <= {prepared.tables[position] for position in chosen}
 
 
-def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
+def cases(folder: Path, count: int, embedder: CachedEmbedder) -> Iterator[Case]:
     """Questions of a benchmark with facts learned from others, over all its tables or those of one warehouse. If it has
     rows, the questions are added once more over the names of all its tables as one database."""
     data = read_dataset(folder)
@@ -148,7 +148,7 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
         yield from _cases(lake, embedder, of_names=True)
 
 
-def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> Iterator[Case]:
+def _cases(data: Dataset, embedder: CachedEmbedder, *, of_names: bool = False) -> Iterator[Case]:
     index = RetrievalIndex(data.corpus, embedder, declared_keys=False, described=data.described)
     position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
     fit = [one for one in data.questions if one.gold and one.gold <= position_of.keys()]
@@ -288,7 +288,7 @@ def fitted(given: Given) -> Fitted:
     encoder = get_embedder()
     if encoder is None:
         raise click.ClickException("an embedder is needed to compare questions, and there is none")
-    embedder = KeptEmbedder(encoder, Kept(given.cache))
+    embedder = CachedEmbedder(encoder, Cache(given.cache))
     every = [case for folder in given.folders for case in cases(folder, given.questions, embedder)]
     embedder.save()
     shipped = shipped_weights()

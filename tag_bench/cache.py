@@ -23,7 +23,7 @@ AT_ONCE = 4096
 """Vectors are stored after this many new texts."""
 
 
-class Kept:
+class Cache:
     """A folder of pickles; everybody who may write there must be trusted, as with any pickle.
 
     Args:
@@ -51,7 +51,7 @@ class Kept:
         return made
 
     def put(self, name: str, state: str, value: Any) -> None:
-        """Store a value atomically: on failure the previous value is kept."""
+        """Store a value atomically: on failure the previous value stays."""
         if self._folder is None:
             return
         part = self._folder / f"{name}.part"
@@ -61,20 +61,20 @@ class Kept:
         part.replace(self._folder / f"{name}.pickle")
 
 
-class KeptEmbedder:
+class CachedEmbedder:
     """An embedder that stores vectors, and asks another embedder only for missing ones.
 
     Args:
         embedder: the other embedder.
-        kept: the store.
+        cache: the store.
     """
 
-    def __init__(self, embedder: Embedder, kept: Kept) -> None:
-        self.name, self._embedder, self._kept = embedder.name, embedder, kept
+    def __init__(self, embedder: Embedder, cache: Cache) -> None:
+        self.name, self._embedder, self._cache = embedder.name, embedder, cache
         self._texts: dict[Kind, dict[str, npt.NDArray[np.float32]]] = {
-            kind: kept.get(file, self.name, dict) for kind, file in _FILES.items()
+            kind: cache.get(file, self.name, dict) for kind, file in _FILES.items()
         }
-        self._words: dict[tuple[str, tuple[tuple[int, int], ...]], TextVectors] = kept.get("words", self.name, dict)
+        self._words: dict[tuple[str, tuple[tuple[int, int], ...]], TextVectors] = cache.get("words", self.name, dict)
         self._saved = self._sizes()
 
     @property
@@ -109,8 +109,8 @@ class KeptEmbedder:
         if self._saved != self._sizes():
             self._saved = self._sizes()
             for kind, file in _FILES.items():
-                self._kept.put(file, self.name, self._texts[kind])
-            self._kept.put("words", self.name, self._words)
+                self._cache.put(file, self.name, self._texts[kind])
+            self._cache.put("words", self.name, self._words)
 
     def _sizes(self) -> tuple[int, ...]:
         return (*map(len, self._texts.values()), len(self._words))
