@@ -17,7 +17,7 @@ from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.prompt_names import prompt_names
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.step_generators import Step
 from tagframe.operators.values import SHORT, TEXT_OF_FIELD, Value, choice_value, value_of_dtype
@@ -75,7 +75,7 @@ def sem_extract(
         NotConfigured: no model is set.
     """
     positions = _positions(frame, input_cols)
-    names = shown_names(frame, positions)
+    names = prompt_names(frame, positions)
     keys: list[str] = []
     if isinstance(output_cols, type):
         if extract_quotes:

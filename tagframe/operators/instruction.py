@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
 from tagframe.operators.cells import one_line
-from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
+from tagframe.operators.prompt_names import for_models, label_text, prompt_names, refuse_unprompted
 
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
@@ -38,7 +38,7 @@ class Instruction:
 
     Attributes:
         text: the text in a prompt, next to :data:`FIELD_RULE`: the user's text, with the names in braces that the
-            columns have in the prompt (:func:`~tagframe.operators.prompt_names.shown_names`), and the corpus's
+            columns have in the prompt (:func:`~tagframe.operators.prompt_names.prompt_names`), and the corpus's
             descriptions of these columns.
         columns: labels of the columns that the model is shown: the named ones, in the order of naming; if none is
             named, all of the frame's columns but ids; with ``all_cols``, all.
@@ -81,7 +81,7 @@ class Instruction:
         refuse_unprompted(frame, reader.named)
         if not positions:
             raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show")
-        names = shown_names(frame, positions)  # fewer columns may need shorter names to be unique
+        names = prompt_names(frame, positions)  # fewer columns may need shorter names to be unique
         reader.shown.update(zip(positions, names, strict=True))
         return cls(
             reader.read(text).strip() + described(frame, positions, names),

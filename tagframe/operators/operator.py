@@ -17,7 +17,7 @@ from tagframe.lm import LM, Prompt, Quote
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
-from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.prompt_names import prompt_names
 from tagframe.operators.public_forms import function
 from tagframe.operators.step_generators import Step
 
@@ -136,7 +136,7 @@ class Operator(Generic[P]):
     def shown(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Positions of the columns that the model is shown, and their names in prompts."""
         positions = tuple(self.shows(frame, given))
-        return positions, tuple(shown_names(frame, positions))
+        return positions, tuple(prompt_names(frame, positions))
 
 
 OF_LOTUS = dict.fromkeys(("sem_cluster_by", "sem_partition_by"), "tagframe.lotus")

@@ -19,7 +19,7 @@ def label_text(label: Hashable) -> str:
     return ".".join(str(part) for part in label if part != "") if isinstance(label, tuple) else str(label)
 
 
-def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
+def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     """The unique names in a prompt of the columns at ``positions``.
 
     A merge names a column ``frame_2.name`` if its frame had no name. If the frame knows the meaning (``team.name``) and
