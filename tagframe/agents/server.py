@@ -31,7 +31,7 @@ from mcp.shared.exceptions import MCPError
 import tagframe
 from tagframe.agents.definitions import definitions
 from tagframe.errors import TagframeError
-from tagframe.progress import told_to
+from tagframe.progress import reporting_to
 from tagframe.stopping import Stopped, Stopping
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class CorpusServer:
             self._opening = message
 
         try:
-            with told_to(tell):
+            with reporting_to(tell):
                 tools = self._open()
         except BaseException as error:
             logging.getLogger(__name__).error("the tables cannot be opened: %s", error)
@@ -194,7 +194,7 @@ class CorpusServer:
                 tools = self._tools.result()()[reader]
                 if isinstance(tools, TagframeError):
                     return _Failed.of(tools)
-                with stopping.here(), told_to(tell):
+                with stopping.here(), reporting_to(tell):
                     return work(tools)
             except Exception as error:
                 if not isinstance(error, TagframeError | Stopped):

@@ -12,7 +12,7 @@ from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import BY_MODEL, FactKey, as_description
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
 from tagframe.operators.answer_grammar import parse_block
@@ -46,7 +46,7 @@ Reply with one JSON object {{"table": "…", "columns": {{"COLUMN": "…"}}}} an
 
 
 @dataclass(frozen=True, repr=False)
-class Annotated(Shown):
+class Annotated(Displayable):
     """The result of an annotation by a model.
 
     Attributes:

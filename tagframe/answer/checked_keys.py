@@ -13,7 +13,7 @@ from typing import Any
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.told import FactKey, ToldKey, as_description, checked_fact
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
@@ -54,7 +54,7 @@ in a few words."""
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedKeys(Shown):
+class CheckedKeys(Displayable):
     """What a model said of keys.
 
     Attributes:

@@ -27,7 +27,7 @@ from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Kno
 from tagframe.corpus.told.files import write_facts
 from tagframe.corpus.told.store import CorpusKeys, KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
-from tagframe.display import Shown, rows_html
+from tagframe.display import Displayable, rows_html
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
 from tagframe.engines.frames import FrameEngine
@@ -61,7 +61,7 @@ _LISTED = 20
 
 
 @with_doors
-class Corpus(Shown):
+class Corpus(Displayable):
     """Tables to search and to join, made by :func:`tagframe.open_corpus`; immutable, cheap to subset and to pickle.
 
     >>> import pandas as pd, tagframe as tf

@@ -27,7 +27,7 @@ from dask.dataframe.extensions import register_dataframe_accessor
 from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
 from tagframe.dask.merging import DaskMergeReport, merge, report_of
-from tagframe.dask.partition_tasks import Shown
+from tagframe.dask.partition_tasks import PromptColumns
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, Operator
@@ -90,7 +90,7 @@ def _by_rows(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
     meta, given, result = _tried(frame, operator, lm, args, options)
     # The questions about rows depend on these arguments, given or not.
     settled = {name: given[name] for name in ("suffix", "return_all") if name in given} | options
-    shown = Shown(*operator.shown(meta, given))
+    shown = PromptColumns(*operator.shown(meta, given))
     return new_collection(
         Answered(frame.expr, RowAsking(function(operator), args, settled, lm=lm, meta=result, shown=shown))
     )
@@ -135,12 +135,12 @@ def _tried(
     return meta, given, result
 
 
-def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> Shown:
+def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> PromptColumns:
     """The columns that the model is shown and those of the groups, under unique names."""
     groups = group_keys(given.get("group_by"))
     of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
     positions = sorted({*operator.shown(frame, given)[0], *of_groups})
-    return Shown(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
+    return PromptColumns(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, Shown
+from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, PromptColumns
 from tagframe.errors import InvalidArgument
 from tagframe.operators.groups import group_rows
 from tagframe.operators.instruction import columns_told
@@ -35,12 +35,12 @@ class Asking:
         *,
         lm: Any,
         meta: pd.DataFrame,
-        shown: Shown,
+        shown: PromptColumns,
     ) -> None:
         self._function, self._arguments, self._options = function, tuple(arguments), dict(options)
         self._lm = lm
         self.meta, self.shown = meta, shown
-        self._own = Shown(tuple(range(len(shown.positions))), shown.names)  # of a frame of these columns alone
+        self._own = PromptColumns(tuple(range(len(shown.positions))), shown.names)  # of a frame of these columns alone
         # Later questions use the settings of the call.
         self._context = contextvars.copy_context()
         self._context.run(columns_told.set, True)

@@ -16,7 +16,7 @@ from dask.dataframe.dispatch import make_meta
 
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SAMPLES, SKETCH_SIZE, profile_table
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import ColumnNotFound, FactUnknown, FanOut, InvalidArgument, NotConnected, did_you_mean
 from tagframe.keys import infer_key_pairs
@@ -27,7 +27,7 @@ _KEPT = 256
 
 
 @dataclass(frozen=True, repr=False)
-class DaskMergeReport(Shown):
+class DaskMergeReport(Displayable):
     """What a merge of two frames in partitions did, from aggregates over them.
 
     Attributes:

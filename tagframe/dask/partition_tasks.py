@@ -18,7 +18,7 @@ Line = str | None
 
 
 @dataclass(frozen=True)
-class Shown:
+class PromptColumns:
     """The columns of a row that the model is shown.
 
     Attributes:
@@ -51,7 +51,7 @@ def _codes(frame: pd.DataFrame, position: int) -> Codes:
     return codes
 
 
-def distinct_rows(frame: pd.DataFrame, shown: Shown, columns: Sequence[int]) -> pd.DataFrame:
+def distinct_rows(frame: pd.DataFrame, shown: PromptColumns, columns: Sequence[int]) -> pd.DataFrame:
     """The first of each group of equal rows of a partition, with some columns."""
     _, firsts, _ = shown.lines(frame)
     return frame.iloc[np.sort(firsts), list(columns)].reset_index(drop=True)
@@ -71,7 +71,7 @@ class Answers:
     added: pd.DataFrame
     kept: npt.NDArray[np.bool_]
 
-    def of(self, frame: pd.DataFrame, shown: Shown) -> npt.NDArray[np.intp]:
+    def of(self, frame: pd.DataFrame, shown: PromptColumns) -> npt.NDArray[np.intp]:
         """The rows of the answers to the rows of a partition.
 
         Raises:
@@ -88,7 +88,7 @@ class Answers:
         return rows[codes] if len(codes) else np.empty(0, dtype=np.intp)
 
 
-def with_answers(frame: pd.DataFrame, answers: Answers, shown: Shown) -> pd.DataFrame:
+def with_answers(frame: pd.DataFrame, answers: Answers, shown: PromptColumns) -> pd.DataFrame:
     """A partition with the answers to its rows."""
     answered = answers.of(frame, shown)
     stay = np.flatnonzero(answers.kept[answered]) if len(answered) else answered
@@ -101,7 +101,7 @@ def with_answers(frame: pd.DataFrame, answers: Answers, shown: Shown) -> pd.Data
 RANK, GROUP = "__tagframe_rank__", "__tagframe_group__"
 
 
-def best_rows(frame: pd.DataFrame, answers: Answers, shown: Shown, k: int) -> pd.DataFrame:
+def best_rows(frame: pd.DataFrame, answers: Answers, shown: PromptColumns, k: int) -> pd.DataFrame:
     """The rows of a partition that are among the best, with their rank and group, at most k of each group."""
     return _first(with_answers(frame, answers, shown), k)
 

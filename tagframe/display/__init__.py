@@ -9,12 +9,12 @@ from tagframe.display.join_graph import join_graph
 from tagframe.display.notebook import found_html, plan_html, report_html
 from tagframe.display.outcomes import outcomes_html
 from tagframe.display.plot import plot_rows
-from tagframe.display.shown import Public, Shown, rows_html
 from tagframe.display.terminal import alternative_lines, fitted, found_text, join_tree, plan_text
+from tagframe.display.view import Displayable, Public, rows_html
 
 __all__ = [
+    "Displayable",
     "Public",
-    "Shown",
     "alternative_lines",
     "answer_html",
     "answer_text",

@@ -21,7 +21,7 @@ from tagframe.evaluation.match import is_ordered, match
 from tagframe.evaluation.scores import scores_of
 from tagframe.joins.roles import without_roles
 from tagframe.learning.reading import Names, read_statement
-from tagframe.progress import shown
+from tagframe.progress import track
 from tagframe.retrieval import retrieve_tables
 
 _MEANS = {"precision": "P", "recall": "R", "complete": "CR", "exact": "exact", "joins": "joins", "right": "EX"}
@@ -100,7 +100,7 @@ def evaluate(
         )
     names = Names(corpus)
     dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
-    asked = shown(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
+    asked = track(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
     return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in asked]))
 
 

@@ -16,13 +16,13 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.corpus.told import FactKey, Told, ToldKey
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
 from tagframe.learning.reading import Names, read_statement
 from tagframe.learning.sources import Run, runs_of
 from tagframe.learning.texts import statements_in, without_literals
-from tagframe.progress import shown
+from tagframe.progress import track
 
 MANY = 20
 """With at least this many statements over two tables, a join of only one of them is checked against the values."""
@@ -34,7 +34,7 @@ _LISTED = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Learned(Shown):
+class Learned(Displayable):
     """The result of :func:`learn`.
 
     Attributes:
@@ -130,7 +130,7 @@ def _read(
     names = Names(corpus)
     found: dict[object, Statement] = {}
     left_out: list[tuple[str, str]] = []
-    for run in shown(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
+    for run in track(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
         try:
             if run.unread:
                 raise UnreadStatement(run.unread)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 from tagframe.config import ModelSettings
-from tagframe.display import Shown, fitted
+from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import ROOM_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
@@ -27,7 +27,7 @@ ASSUMED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, repr=False)
-class Quote(Shown):
+class Quote(Displayable):
     """An estimate; quotes add up with ``+``.
 
     Attributes:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
 from tagframe.operators.chances import calibrated, trained
@@ -75,7 +75,7 @@ class Cascade:
 
 
 @dataclass(frozen=True, repr=False)
-class CascadeReport(Shown):
+class CascadeReport(Displayable):
     """What a cascade did and saved; ``result.tag.cascade``.
 
     Attributes:

@@ -20,7 +20,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
 from tagframe.keys.database_keys import DatabaseKeys, database_keys, places_of
 from tagframe.keys.inference import with_told
-from tagframe.progress import shown
+from tagframe.progress import track
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
@@ -198,7 +198,7 @@ class Links:
         work = ((len(self._databases[database]), source) for database, source in sources.items())
         found: set[tuple[int, str]] = set()
         count = sum(len(self._databases[database]) for database in wanted)
-        for source in shown(work, count, "looking for keys", "table"):
+        for source in track(work, count, "looking for keys", "table"):
             found |= {(self._index[table], name) for table, name in source.columns(LINKED, kept.get(source.state))}
         return found | {
             (self._index[table], name)

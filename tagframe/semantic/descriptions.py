@@ -19,7 +19,7 @@ import pandas as pd
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.told import LONGEST, FactKey, as_description
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
 from tagframe.semantic.dbt import is_manifest, model_of_dbt
 from tagframe.semantic.ossie import Taken, models_in, taken
@@ -61,7 +61,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Described(Shown):
+class Described(Displayable):
     """The result of many descriptions.
 
     Attributes:

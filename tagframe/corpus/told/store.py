@@ -22,7 +22,7 @@ from tagframe.corpus.references import Column, ToldKey, read_key
 from tagframe.corpus.told.facts import FactKey, Knowledge, Told, key_fact, plain_name
 from tagframe.corpus.told.files import FactsFile, Kept, Mark
 from tagframe.corpus.told.identity import Elsewhere, OpenedTable, TableIdentity, Tables
-from tagframe.display import Shown, rows_html
+from tagframe.display import Displayable, rows_html
 from tagframe.doors import with_doors
 from tagframe.errors import (
     CatalogueWarning,
@@ -407,7 +407,7 @@ _LISTED = 20
 
 
 @with_doors
-class CorpusKeys(Shown):
+class CorpusKeys(Displayable):
     """``corpus.keys``: the keys between the tables, those that the user declares and those that are inferred.
 
     ``corpus.keys.frame()`` has all of them, with the chance and the evidence of each.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.lm import Bound
 from tagframe.lm.pricing import tokens_of
 from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
@@ -34,7 +34,7 @@ PLAN_TOKENS = 900
 
 
 @dataclass(frozen=True, repr=False)
-class ClaimReport(Shown):
+class ClaimReport(Displayable):
     """``result.tag.claim_report`` of ``sem_join``.
 
     Attributes:

@@ -21,7 +21,7 @@ class Public:
         return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
 
 
-class Shown(Public):
+class Displayable(Public):
     """A result that is shown by its ``str``: wrapped in a terminal, and with its fields in a notebook."""
 
     __slots__ = ()
