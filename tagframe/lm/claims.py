@@ -64,7 +64,7 @@ class Claims:
 
         def work(connection: sqlite3.Connection) -> Taken:
             connection.executemany("DELETE FROM claims WHERE id = ?", [(claim.id,) for claim in ended])
-            others = self.held(connection, source, sweep=True)
+            others = self.claimed_by_others(connection, source, sweep=True)
             chosen: dict[bytes, None] = {}
             elsewhere = []
             for key in keys:
@@ -98,7 +98,7 @@ class Claims:
         """Say that this process lives, soon."""
         self._writer.write([("UPDATE claims SET beat = beat + 1 WHERE owner = ?", (_owner(),))])
 
-    def held(self, connection: sqlite3.Connection, source: int, sweep: bool = False) -> set[bytes]:
+    def claimed_by_others(self, connection: sqlite3.Connection, source: int, sweep: bool = False) -> set[bytes]:
         """The requests that other processes have claimed which live; ``sweep`` drops the claims of others."""
         rows = connection.execute(
             "SELECT id, owner, beat, source, requests FROM claims WHERE owner != ?", (_owner(),)

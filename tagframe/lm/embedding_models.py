@@ -142,8 +142,8 @@ class EmbeddingModel:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(f"texts must be a list of texts; got {texts!r:.200}")
         prompt = self._prompts.get(kind, "")
-        asked = [_sendable(prompt + text) if text.strip() else "" for text in texts]
-        distinct = list(dict.fromkeys(text for text in asked if text))
+        prompted = [_sendable(prompt + text) if text.strip() else "" for text in texts]
+        distinct = list(dict.fromkeys(text for text in prompted if text))
         lm = current().lm
         replayed = lm.removeprefix(REPLAY) if isinstance(lm, str) and lm.startswith(REPLAY) else None
         store = self._lm.open_store() if replayed is None else open_replayed(replayed)
@@ -164,7 +164,7 @@ class EmbeddingModel:
             raise InvalidArgument(f"{self.name} gives vectors of several lengths: {sorted(sizes)}")
         self._size = min(sizes, default=0)
         nothing = np.zeros(self.dimension, dtype=np.float32)
-        rows = [vectors.get(text, nothing) for text in asked]
+        rows = [vectors.get(text, nothing) for text in prompted]
         return np.stack(rows) if rows else np.empty((0, len(nothing)), dtype=np.float32)
 
     def expect(self, texts: Sequence[str]) -> None:

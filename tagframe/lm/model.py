@@ -266,12 +266,12 @@ class LM:
         state = server_state(endpoint, self.model)
         source = 0
         if store is not None and store.writable:
-            kept, store = store, None
-            with warned(kept, "written"):
-                source = kept.source(endpoint, self.model, self.model)
-                state.reasoning = state.reasoning or kept.reasoning(source)
-                state.structured = state.structured or kept.structured(source)
-                store = kept
+            writable, store = store, None
+            with warned(writable, "written"):
+                source = writable.source(endpoint, self.model, self.model)
+                state.reasoning = state.reasoning or writable.reasoning(source)
+                state.structured = state.structured or writable.structured(source)
+                store = writable
         settings = self.settings()
         return Route(
             lm=self,
@@ -283,7 +283,7 @@ class LM:
             store=store,
             source=source,
             window=self.context_window,
-            is_told=settings.trace_contents,
+            is_traced=settings.trace_contents,
         )
 
 

@@ -89,8 +89,8 @@ def _window(lm: LM) -> int | None:
         with suppress(LMRequestFailed, LookupError, TypeError, AttributeError):
             models = _wait(lm, transport.models())["data"]
             entry = next((one for one in models if one["id"] == transport.model), models[0])
-            told = entry | (entry.get("meta") or {})
-            if windows := [told[name] for name in _WINDOWS if isinstance(told.get(name), int)]:
+            fields = entry | (entry.get("meta") or {})
+            if windows := [fields[name] for name in _WINDOWS if isinstance(fields.get(name), int)]:
                 return int(windows[0])
     return set_by_user or window_of(lm.model)
 

@@ -140,9 +140,9 @@ class Stream:
         if not jobs:
             return
         if self._run is None:
-            asked = self._settings
+            settings = self._settings
             self._run = Run(
-                self._lm.route(self._store), asked.concurrency, self._opened, self._call.end, asked.max_failed
+                self._lm.route(self._store), settings.concurrency, self._opened, self._call.end, settings.max_failed
             )
         self._bar.grow(len(jobs))
         ended = threading.Event()

@@ -64,8 +64,8 @@ class Form:
             rule = f"root ::= {self.grammar}"
             return {"grammar": rule, "structured_outputs": {"grammar": rule}}
         schema = fields_schema({"answer": self.schema}) if self._wrapped(wraps) else self.schema
-        asked = {"name": "answer", "schema": schema, "strict": self.strict}
-        return {"response_format": {"type": "json_schema", "json_schema": asked}}
+        fields = {"name": "answer", "schema": schema, "strict": self.strict}
+        return {"response_format": {"type": "json_schema", "json_schema": fields}}
 
     def read(self, text: str, way: Way, wraps: bool) -> str | None:
         """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""

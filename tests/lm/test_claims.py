@@ -216,7 +216,7 @@ def test_the_bar_says_what_is_waited_for(lm: LM, other: Other, capsys: pytest.Ca
 def test_prompts_are_sent_without_a_claim_where_the_store_stays_locked(
     server: Server, lm: LM, own_store: Path, other: Other, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("tagframe.lm.dispatch._SECONDS_FOR_A_CLAIM", 0.2)
+    monkeypatch.setattr("tagframe.lm.dispatch._MAX_SECONDS_FOR_A_CLAIM", 0.2)
     with closing(sqlite3.connect(own_store, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
         call = Call(lm, ROWS[:3])
