@@ -90,16 +90,16 @@ def _by_rows(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
     meta, given, result = _tried(frame, operator, lm, args, options)
     # The questions about rows depend on these arguments, given or not.
     settled = {name: given[name] for name in ("suffix", "return_all") if name in given} | options
-    shown = PromptColumns(*operator.shown(meta, given))
+    columns = PromptColumns(*operator.prompt_columns(meta, given))
     return new_collection(
-        Answered(frame.expr, RowAsking(function(operator), args, settled, lm=lm, meta=result, shown=shown))
+        Answered(frame.expr, RowAsking(function(operator), args, settled, lm=lm, meta=result, prompt_columns=columns))
     )
 
 
 def _as_a_whole(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     meta, given, result = _tried(frame, operator, lm, args, options)
     asking = Asking(
-        function(operator), args, options, lm=lm, meta=result.iloc[:0], shown=_needed(operator, meta, given)
+        function(operator), args, options, lm=lm, meta=result.iloc[:0], prompt_columns=_needed(operator, meta, given)
     )
     return new_collection(Whole(frame.expr, asking))
 
@@ -108,9 +108,9 @@ def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
     if options.get("on_error") == "keep":
         raise InvalidArgument(f'on_error="keep" does not work with {operator.name} on partitions; use "drop"')
     meta, given, result = _tried(frame, operator, lm, args, options)
-    shown, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
+    columns, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
     asking = BestAsking(
-        function(operator), args, options, lm=lm, meta=result, shown=shown, group_by=groups, k=given["K"]
+        function(operator), args, options, lm=lm, meta=result, prompt_columns=columns, group_by=groups, k=given["K"]
     )
     return new_collection(Best(frame.expr, asking))
 
@@ -139,7 +139,7 @@ def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, An
     """The columns that the model is shown and those of the groups, under unique names."""
     groups = group_keys(given.get("group_by"))
     of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
-    positions = sorted({*operator.shown(frame, given)[0], *of_groups})
+    positions = sorted({*operator.prompt_columns(frame, given)[0], *of_groups})
     return PromptColumns(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
 
 

@@ -23,7 +23,7 @@ from tagframe.keys import infer_key_pairs
 
 _EXAMPLES = 1_000
 _THERE = "__tagframe_there__"
-_KEPT = 256
+_MAX_REPORTS = 256
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +131,7 @@ def merge(
     if gone:
         result = result.drop(columns=gone)
     _reports[tokenize(result)] = lambda: _counted(frame, right, left_on, right_on, chance, result)
-    while len(_reports) > _KEPT:
+    while len(_reports) > _MAX_REPORTS:
         _reports.popitem(last=False)
     return result
 

@@ -133,7 +133,7 @@ class Operator(Generic[P]):
         """The operator's result; the thread waits for it."""
         return run(self.step(lm, *args, **options), lm, self.name)
 
-    def shown(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    def prompt_columns(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Positions of the columns that the model is shown, and their names in prompts."""
         positions = tuple(self.shows(frame, given))
         return positions, tuple(prompt_names(frame, positions))
