@@ -82,13 +82,13 @@ def percent(share: float) -> str:
 
 def short(text: str) -> str:
     """A text cut to the room of a box."""
-    shown, used = "", 0
+    cut, used = "", 0
     for letter in text:
         used += width_of(letter)
-        if used > _LONGEST - 1 and len(shown) + 1 < len(text):
-            return f"{shown}…"
-        shown += letter
-    return shown
+        if used > _LONGEST - 1 and len(cut) + 1 < len(text):
+            return f"{cut}…"
+        cut += letter
+    return cut
 
 
 def width_of(text: str) -> int:

@@ -55,7 +55,7 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
     return page("".join(parts))
 
 
-_SAID = {
+_CARDINALITIES = {
     "many-to-one": "several rows on the left can share one row on the right",
     "one-to-one": "each row has at most one partner",
     "one-to-many": "a row on the left can have several partners, and is then repeated",
@@ -73,7 +73,7 @@ def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
         return "".join(small(line) for line in left_out_lines(plan))
     shares = {share.split()[0] for share in shares_of(plan, report)}
     there = {step.cardinality for step in plan.steps}
-    signs = [f"{MARKS[kind]}: {said}" for kind, said in _SAID.items() if kind in there]
+    signs = [f"{MARKS[kind]}: {meaning}" for kind, meaning in _CARDINALITIES.items() if kind in there]
     if "match" in shares:
         signs.append("match: the share of rows that have a partner")
     if "sure" in shares:
@@ -106,7 +106,7 @@ def _report(report: MergeReport) -> str:
         rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
     preface = "".join(f"<p>{escaped(text)}</p>" for text in report.preface)
     troubles = [f"{step.left} = {step.right}: {'; '.join(step.troubles)}." for step in report.steps if step.troubles]
-    told = "".join(f"<li>{escaped(text)}</li>" for text in [*troubles, *report.doubts])
+    items = "".join(f"<li>{escaped(text)}</li>" for text in [*troubles, *report.doubts])
     steps = table(names, rows, words={"join"}) if rows else ""
-    sentences = f"<ul>{told}</ul>" if told else ""
+    sentences = f"<ul>{items}</ul>" if items else ""
     return f"{preface}<p>{escaped(report.heading)}</p>{steps}{sentences}<p>{escaped(report.ending)}</p>"

@@ -34,12 +34,12 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str]
         rows_html: these rows, as pandas shows a frame.
         remarks: sentences on the operator as a whole.
     """
-    found = outcomes["outcome"].value_counts()
-    counts = {kind: int(found[kind]) for kind in _SHADES if kind in found}
+    numbers = outcomes["outcome"].value_counts()
+    counts = {kind: int(numbers[kind]) for kind in _SHADES if kind in numbers}
     parts = []
     if counts:
-        told = ", ".join(f"{count:,} {kind} ({percent(count / len(outcomes))})" for kind, count in counts.items())
-        parts = [f'<div style="padding:6px 0">{_bar(counts)}</div>', f"<p>{escaped(told)}</p>"]
+        summary = ", ".join(f"{count:,} {kind} ({percent(count / len(outcomes))})" for kind, count in counts.items())
+        parts = [f'<div style="padding:6px 0">{_bar(counts)}</div>', f"<p>{escaped(summary)}</p>"]
     parts += [small(escaped(remark)) for remark in remarks]
     reasons: dict[str, list[str]] = {}
     for label, error in outcomes.loc[outcomes["error"].notna(), "error"].items():

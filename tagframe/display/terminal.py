@@ -45,21 +45,21 @@ def _broken(line: str, width: int) -> Iterator[str]:
     goes_on = re.sub(r"[^│]", " ", begins.translate(_TREE)) + "  "
     if len(goes_on) > width / 2:
         begins, line, goes_on = "", line.strip(), "  "
-    shown, empty = begins, True
+    part, empty = begins, True
     for space, word in _WORD.findall(line[len(begins) :]):
-        if not empty and width_of(shown + space + word) > width:
-            yield shown
-            shown, empty, space = goes_on, True, ""
+        if not empty and width_of(part + space + word) > width:
+            yield part
+            part, empty, space = goes_on, True, ""
         empty = False
-        if width_of(shown + space + word) <= width:
-            shown += space + word
+        if width_of(part + space + word) <= width:
+            part += space + word
             continue
         for letter in space + word:
-            if width_of(shown + letter) > width:
-                yield shown
-                shown = goes_on
-            shown += letter
-    yield shown
+            if width_of(part + letter) > width:
+                yield part
+                part = goes_on
+            part += letter
+    yield part
 
 
 def join_tree(plan: JoinPlan) -> str:
@@ -124,8 +124,8 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
         lines.append(f"{rank:>3}. {hit.label:<{width}}{score}{chance}{doubt}")
         lines += _filled(hit.reasons, indent=7)
     if plan is not None and (plan.steps or plan.left_out):
-        shown = join_tree(plan).split("\n") + left_out_lines(plan)
-        lines += ["joined on", *(f"     {line}" for line in shown)]
+        joins = join_tree(plan).split("\n") + left_out_lines(plan)
+        lines += ["joined on", *(f"     {line}" for line in joins)]
         if plan.alternatives:
             lines.append(f"     ({other_ways(plan)}: see .join_plan.alternatives)")
     elif len(found.ids) > 1:
@@ -153,10 +153,10 @@ def other_ways(plan: JoinPlan) -> str:
 
 
 def headline(found: RetrievedTables) -> str:
-    """What was asked, and how many tables were found."""
+    """The question, and the number of tables that were found."""
     together = "" if found.anchor is None else f", together with {found.anchor}"
-    asked = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
-    return f"{counted(len(found.tables), 'table')} for {asked!r}{together}"
+    question = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
+    return f"{counted(len(found.tables), 'table')} for {question!r}{together}"
 
 
 def scores_tell(found: RetrievedTables) -> bool:

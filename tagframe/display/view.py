@@ -46,9 +46,9 @@ def rows_html(
         words: names of the columns that hold text, not numbers.
         left_out: rows that are not shown.
     """
-    said = "".join(f"<p>{escaped(line)}</p>" for line in heading.split("\n"))
-    shown = table(names, [[escaped(cell) for cell in row] for row in rows], words) if rows else ""
-    return page(said + shown + (small(f"and {left_out:,} more") if left_out else ""))
+    sentences = "".join(f"<p>{escaped(line)}</p>" for line in heading.split("\n"))
+    body = table(names, [[escaped(cell) for cell in row] for row in rows], words) if rows else ""
+    return page(sentences + body + (small(f"and {left_out:,} more") if left_out else ""))
 
 
 def _facts(result: Any) -> Iterator[tuple[str, Any]]:

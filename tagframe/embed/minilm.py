@@ -241,8 +241,8 @@ def _onnxruntime() -> Any:
 
 def _threads() -> int:
     """The processors that this process may use, or what ``OMP_NUM_THREADS`` says; 8 at most."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return min(int(told), _MOST_THREADS)
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        return min(int(wanted), _MOST_THREADS)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(allowed, _MOST_THREADS)

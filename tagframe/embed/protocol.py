@@ -137,9 +137,9 @@ def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]
 
 def expect(embedder: Embedder, texts: Sequence[str]) -> None:
     """Announce texts that will be encoded in parts, so that the embedder can state their cost."""
-    told = getattr(embedder, "expect", None)
-    if told is not None:
-        told(texts)
+    announce = getattr(embedder, "expect", None)
+    if announce is not None:
+        announce(texts)
 
 
 def vocabulary(embedder: Embedder | None) -> Sequence[str]:

@@ -59,11 +59,11 @@ class Evaluation:
         lines = [f"{len(self.questions):,} questions: " + ", ".join(f"{of} {mean}" for of, mean in self.scores.items())]
         for row in self.questions.to_dict("records"):
             missing = [table for table in row["needed"] if table not in row["found"]]
-            said = [f"not found: {', '.join(missing)}"] if missing and not row["problem"] else []
-            said += [row["problem"]] if row["problem"] else []
-            said += ["the rows differ from those of the SQL"] if row["right"] is False else []
-            if said:
-                lines.append(f"  {row['question']}\n    " + "; ".join(said))
+            problems = [f"not found: {', '.join(missing)}"] if missing and not row["problem"] else []
+            problems += [row["problem"]] if row["problem"] else []
+            problems += ["the rows differ from those of the SQL"] if row["right"] is False else []
+            if problems:
+                lines.append(f"  {row['question']}\n    " + "; ".join(problems))
         return "\n".join(lines)
 
 
@@ -100,8 +100,8 @@ def evaluate(
         )
     names = Names(corpus)
     dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
-    asked = track(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
-    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in asked]))
+    rows = track(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
+    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in rows]))
 
 
 def _judged(
