@@ -333,7 +333,7 @@ def merge(
             )
             return run_plan(plan, opened, columns=columns or None, **options)
 
-        said: list[str] = []
+        remarks: list[str] = []
         try:
             frame, report = merged(ids[0])
         except FanOut as refused:
@@ -344,17 +344,17 @@ def merge(
                 frame, report = merged(None)
             except FanOut:
                 raise refused from None
-            said = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
-    said += [_as_options(str(warning.message)) for warning in caught]
+            remarks = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
+    remarks += [_as_options(str(warning.message)) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
         write(output, index=False)
     if as_json:
-        _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": said})
+        _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": remarks})
         return
     if output is None:
         click.echo(frame.to_csv(index=False), nl=False)
-    for text in said:
+    for text in remarks:
         click.echo(f"Warning: {text}", err=True)
     click.echo(repr(report), err=output is None)
 
@@ -470,11 +470,11 @@ def show_config(as_json: bool) -> None:
     Example: tagframe config
     """
     values, places = config.current(), config.origins()
-    shown = {name: getattr(values, name) for name in config.NAMES if name != "corpus"}
-    shown |= {"api_key": None if values.api_key is None else "(not shown)"}
+    printed = {name: getattr(values, name) for name in config.NAMES if name != "corpus"}
+    printed |= {"api_key": None if values.api_key is None else "(not shown)"}
     if as_json:
-        _print_json({name: {"value": value, "from": places[name]} for name, value in shown.items()})
-    for name, value in () if as_json else shown.items():
+        _print_json({name: {"value": value, "from": places[name]} for name, value in printed.items()})
+    for name, value in () if as_json else printed.items():
         click.echo(f"{name:<16}{'none' if value is None else value!s:<32} {places[name]}")
 
 

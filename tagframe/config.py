@@ -271,8 +271,8 @@ def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: st
             raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, says = _VALUES[name]
         if (value is None and name in ("concurrency", "trace_contents")) or (value is not None and not fits(value)):
-            shown = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
-            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else shown}")
+            text = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
+            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else text}")
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):
         given["budget"] = Dollars(budget)

@@ -576,16 +576,16 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 @contextmanager
-def needing(said: str) -> Iterator[None]:
+def needing(message: str) -> Iterator[None]:
     """A block that imports a package of an optional extra.
 
     Raises:
-        MissingExtra: it is not installed; ``said`` is the message.
+        MissingExtra: it is not installed; ``message`` is the message.
     """
     try:
         yield
     except ImportError as error:
-        raise MissingExtra(said) from error
+        raise MissingExtra(message) from error
 
 
 def spared(what: str, otherwise: T, make: Callable[..., T], *args: Any) -> T:
@@ -632,7 +632,7 @@ def did_you_mean(name: str, known: Iterable[Any]) -> str:
     names = [str(option) for option in known]
     by_folded = {option.casefold(): option for option in reversed(names)}
     near = difflib.get_close_matches(str(name).casefold(), list(by_folded), n=1, cutoff=0.6)
-    shown = ", ".join(repr(option) for option in names[:20])
+    listed = ", ".join(repr(option) for option in names[:20])
     more = f", … {len(names) - 20} more" if len(names) > 20 else ""
     hint = f"; did you mean {by_folded[near[0]]!r}?" if near else ""
-    return f"{{{shown}{more}}}{hint}"
+    return f"{{{listed}{more}}}{hint}"

@@ -157,10 +157,10 @@ def recall(frame: pd.DataFrame, name: str) -> Any | None:
     Raises:
         RowsChanged: the fact names rows that the frame no longer has.
     """
-    held = _facts_of(frame).get(name)
-    if held is None or isinstance(held, _Left):
+    stored = _facts_of(frame).get(name)
+    if stored is None or isinstance(stored, _Left):
         return None
-    witness, fact = held
+    witness, fact = stored
     if witness is not None and (objection := witness.objection(frame)):
         raise RowsChanged(
             f"this frame has no {name} of its own: they belong to the rows of the frame that it was taken from, and "
@@ -182,8 +182,8 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
         RowsChanged: as :func:`recall`.
     """
     fact = recall(frame, name)
-    if isinstance(held := _facts_of(frame).get(name), _Left):
-        raise FactUnknown(f"the {name} of this frame {held.why}")
+    if isinstance(stored := _facts_of(frame).get(name), _Left):
+        raise FactUnknown(f"the {name} of this frame {stored.why}")
     if fact is None:
         raise FactUnknown(
             f"this frame has no {name}: it does not come from {maker}, or an operation in between dropped its attrs "
