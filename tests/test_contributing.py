@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +59,40 @@ def test_every_folder_for_something_new_is_there(folder: str):
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"^make (\w+)", PAGE, flags=re.MULTILINE))))
 def test_every_target_is_in_the_makefile(target: str):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+VAGUE = {"told", "said", "asked", "held", "kept", "shown", "looked", "meant"}
+"""Participles that do not say what a thing is, so that a reader of a name learns nothing: name the thing."""
+NOT_YET = {"accessor", "agents", "answer", "corpus", "doors", "engines", "joins", "keys", "learning", "merging",
+           "operators", "retrieval", "semantic"}  # fmt: skip
+
+
+def names_in(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every name that the code gives or uses, with its line."""
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "asname", "rest", "kwd_attrs", "names"):
+            given = getattr(node, field, None)
+            for name in given if isinstance(given, list) else [given]:
+                if isinstance(name, str):
+                    yield name, getattr(node, "lineno", 0)
+
+
+def vague_names(text: str) -> list[str]:
+    return [f"line {line}: {name}" for name, line in names_in(ast.parse(text)) if name.strip("_").casefold() in VAGUE]
+
+
+def test_a_vague_name_is_seen_wherever_it_stands():
+    for code in (
+        "kept = 1", "def f(_told): pass", "def shown(): pass", "class Held: pass", "a.asked", "f(said=1)", "_KEPT = 1",
+        "import a as meant", "from a import told", "for looked in a: pass", "match a:\n    case [*kept]: pass",
+        "try: pass\nexcept E as held: pass", "def f(*shown): pass", "def f():\n    global kept",
+    ):  # fmt: skip
+        assert len(vague_names(code)) == 1, code
+    assert not vague_names("rows_kept = is_told = 'kept'  # held")
+
+
+@pytest.mark.parametrize("room", sorted(rooms_of_the_library() - NOT_YET))
+def test_names_say_what_a_thing_is(room: str):
+    files = sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / f"{room}.py"]
+    assert not VAGUE & {part.removesuffix(".py") for path in files for part in path.relative_to(PACKAGE).parts}
+    assert not {str(path): vague for path in files if (vague := vague_names(path.read_text(encoding="utf-8")))}
