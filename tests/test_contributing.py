@@ -63,8 +63,10 @@ def test_every_target_is_in_the_makefile(target: str):
 
 VAGUE = {"told", "said", "asked", "held", "kept", "shown", "looked", "meant"}
 """Participles that do not say what a thing is, so that a reader of a name learns nothing: name the thing."""
-NOT_YET = {"accessor", "agents", "answer", "corpus", "doors", "engines", "joins", "keys", "learning", "merging",
-           "operators", "retrieval", "semantic"}  # fmt: skip
+NOT_YET = (
+    "accessor/", "agents/", "answer/", "corpus/", "doors.py", "engines/", "joins/", "keys/", "learning/", "merging/",
+    "operators/orders_in_cells.py", "retrieval/", "semantic/",
+)  # fmt: skip
 
 
 def names_in(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -91,8 +93,8 @@ def test_a_vague_name_is_seen_wherever_it_stands():
     assert not vague_names("rows_kept = is_told = 'kept'  # held")
 
 
-@pytest.mark.parametrize("room", sorted(rooms_of_the_library() - NOT_YET))
-def test_names_say_what_a_thing_is(room: str):
-    files = sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / f"{room}.py"]
-    assert not VAGUE & {part.removesuffix(".py") for path in files for part in path.relative_to(PACKAGE).parts}
-    assert not {str(path): vague for path in files if (vague := vague_names(path.read_text(encoding="utf-8")))}
+def test_names_say_what_a_thing_is():
+    files = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    clean = {name: text for name, text in files.items() if not name.startswith(NOT_YET)}
+    assert not [name for name in clean if VAGUE & {part.removesuffix(".py") for part in name.split("/")}]
+    assert not {name: vague for name, text in sorted(clean.items()) if (vague := vague_names(text))}

@@ -74,7 +74,7 @@ def partitioned(operator: Operator[...]) -> Callable[..., Any]:
     """``ddf.tag.NAME``: as on a frame, but the result is lazy; ``sem_agg`` and ``sem_topk`` return one partition."""
 
     def on_partitions(self: TagAccessor, *args: Any, **kwargs: Any) -> Any:
-        options, settings = operator.told_apart(kwargs)
+        options, settings = operator.split_keywords(kwargs)
         if kwargs.get("quote"):
             raise InvalidArgument(
                 "quote= needs a pandas frame; quote one partition: ddf.get_partition(0).compute().tag.quote"

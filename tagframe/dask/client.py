@@ -14,7 +14,7 @@ import pandas as pd
 from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, PromptColumns
 from tagframe.errors import InvalidArgument
 from tagframe.operators.groups import group_rows
-from tagframe.operators.instruction import columns_told
+from tagframe.operators.instruction import columns_known
 
 Function = Callable[..., pd.DataFrame]
 
@@ -45,7 +45,7 @@ class Asking:
         )  # of a frame of these columns alone
         # Later questions use the settings of the call.
         self._context = contextvars.copy_context()
-        self._context.run(columns_told.set, True)
+        self._context.run(columns_known.set, True)
         self._name = uuid.uuid4().hex
 
     def __dask_tokenize__(self) -> tuple[str, str]:

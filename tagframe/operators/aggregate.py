@@ -104,7 +104,7 @@ def sem_agg(
         on_error=on_error,
         suffix=suffix,
         index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
-        row_facts=lambda kept: {"sources": _sources(frame, [behind[group] for group in kept])},
+        row_facts=lambda positions: {"sources": _sources(frame, [behind[group] for group in positions])},
         of="groups",
         remarks=_remarks(digests, answers),
     )
@@ -115,13 +115,13 @@ def _solved(
 ) -> tuple[tuple[tuple[str, ...], str], ...]:
     """The rows of each solved request, and its answer."""
 
-    def said(answer: Any) -> str:
+    def message(answer: Any) -> str:
         text = answer_text(answer)
         cited_reader(1, None if value is None else value.read)(text)
         return text
 
     requests: dict[str, list[str]] = {}
-    for line, answer in solved_rows(examples, resolved, said):
+    for line, answer in solved_rows(examples, resolved, message):
         requests.setdefault(answer, []).append(line)
     return tuple((tuple(lines), answer) for answer, lines in requests.items())
 

@@ -164,7 +164,7 @@ def _settled(
     operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LM | None, ParquetFolder | None, dict[str, Any]]:
     """The model of a call (if it has one), the folder of its ``to=``, and its other arguments by name."""
-    options, settings = operator.told_apart(kwargs)
+    options, settings = operator.split_keywords(kwargs)
     if kwargs.get("quote"):
         raise InvalidArgument("quote= needs one frame; batches are read only when their results are needed")
     arguments = operator.arguments(None, *args, **options)
@@ -309,10 +309,10 @@ def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """All rows, with the columns that the model is shown. The model reads them all, so they must fit into memory."""
     parts = []
     for frame in frames:
-        shown = Instruction.resolve(
+        columns = Instruction.resolve(
             given["instruction"], frame, all_cols=given.get("all_cols", False), warns=False
         ).columns
-        labels = {*group_keys(given.get("group_by")), *shown}
+        labels = {*group_keys(given.get("group_by")), *columns}
         parts.append(frame[[label for label in frame.columns if label in labels]])
     return (yield Call(_together(parts), given))
 

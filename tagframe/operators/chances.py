@@ -62,8 +62,8 @@ def trained(vectors: Floats) -> Estimate:
             tested = np.arange(len(rows)) % FOLDS == fold
             weights = fit_logistic(features[rows[~tested]], true[~tested], penalties, near=whole)
             unseen[tested] = features[rows[tested]] @ weights
-        asked = np.interp(unseen, scores[order], deviates[order])
-        return _calibration(asked, truths, deviates)
+        predicted = np.interp(unseen, scores[order], deviates[order])
+        return _calibration(predicted, truths, deviates)
 
     return estimate
 
@@ -91,11 +91,11 @@ def fit_logistic(features: Floats, true: Truths, penalties: Floats, near: Floats
     return weights
 
 
-def _calibration(asked: Floats, truths: Truths, deviates: Floats) -> Floats:
+def _calibration(predicted: Floats, truths: Truths, deviates: Floats) -> Floats:
     def powers(values: Floats) -> Floats:
         return np.stack([np.ones(len(values)), values, values**2 - 1], axis=1)
 
-    weights = fit_logistic(powers(asked), truths == 1, np.array([1e-3, 0.1, 0.5]))
+    weights = fit_logistic(powers(predicted), truths == 1, np.array([1e-3, 0.1, 0.5]))
     return _chances(powers(deviates) @ weights)
 
 

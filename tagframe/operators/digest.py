@@ -129,7 +129,7 @@ class Style:
         form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form} first."
         return f"{form} {CITE_RULE.format(what='rows' if of_rows else 'partial answers')}"
 
-    def asked(self, lines: Sequence[str], of_rows: bool, shaped: bool) -> str:
+    def message(self, lines: Sequence[str], of_rows: bool, shaped: bool) -> str:
         """The message with rows, or with partial answers."""
         numbered = [f"[{number}] {line}" for number, line in enumerate(lines, 1)]
         return f"{fence(numbered, 'rows' if of_rows else 'answers')}\n{self.form(of_rows, shaped)}"
@@ -138,8 +138,10 @@ class Style:
         """The solved requests, as turns of a conversation, where an answer of the same form is made from rows."""
         if not of_rows or (self.shape is not None and not shaped):
             return []
-        told = [(self.asked(lines, of_rows, shaped), f"{answer}\nSources: all") for lines, answer in self.solved]
-        return [turn for asked, said in told for turn in (Message("user", asked), Message("assistant", said))]
+        solved = [(self.message(lines, of_rows, shaped), f"{answer}\nSources: all") for lines, answer in self.solved]
+        return [
+            turn for question, answer in solved for turn in (Message("user", question), Message("assistant", answer))
+        ]
 
 
 @dataclass(frozen=True)
@@ -226,14 +228,14 @@ class Digest:
         shape = style.shape if shaped else None
         read, guess = (None, None) if shape is None else (shape.read, shape.guess)
         tokens = TOKENS if shape is None else max(TOKENS, shape.tokens)
-        told = None if shape is None or shape.shape is None else _cited_form(shape.shape)
+        form = None if shape is None or shape.shape is None else _cited_form(shape.shape)
 
         def prompt(parts: Sequence[Part]) -> Prompt:
-            return Prompt((*opening, Message("user", style.asked([part.line for part in parts], of_rows, shaped))))
+            return Prompt((*opening, Message("user", style.message([part.line for part in parts], of_rows, shaped))))
 
         def batch(alike: Sequence[Sequence[Part]]) -> Batch[Cited]:
             prompts, accept = [prompt(parts) for parts in alike], cited_reader(len(alike[0]), read)
-            return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=told, free=True)
+            return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=form, free=True)
 
         answered = yield from gather_alike(packs, batch)
         settled = yield from together(
@@ -274,8 +276,8 @@ class Digest:
         """The outcome's note on parts that were cut; None if there are none."""
         if not self.cut:
             return None
-        shown, had = max(self.cut.values(), key=lambda one: one[1])
-        return f"{len(self.cut):,} rows, the longest cut to {shown:,} of {had:,} characters"
+        characters, whole = max(self.cut.values(), key=lambda one: one[1])
+        return f"{len(self.cut):,} rows, the longest cut to {characters:,} of {whole:,} characters"
 
     def _fitted(self, part: Part, size: int) -> str:
         fitted = shortened(part.line, size)

@@ -27,8 +27,8 @@ _BRACE = re.compile(r"[{}]")
 _NAME = re.compile(r"\{([^{}]*)\}")
 _ID = re.compile(r"(?:(?:^|[^A-Za-z])(?:row)?(?i:id|uuid|guid)|[a-z0-9](?:Id|ID|UUID|GUID)|^Unnamed: \d+)$")
 """A column that identifies rows, by its name: it says nothing about them to a model, and makes equal rows differ."""
-columns_told: ContextVar[bool] = ContextVar("tagframe columns told", default=False)
-"""Whether the user was told already that an instruction names no column: partitions resolve it again."""
+columns_known: ContextVar[bool] = ContextVar("tagframe columns known", default=False)
+"""Whether the user knows already that an instruction names no column: partitions resolve it again."""
 _NAME_WITH_BRACES = re.compile(r"\{((?:[^{}]|\{\{|\}\})*)\}")
 
 
@@ -76,13 +76,13 @@ class Instruction:
         if not all_cols and not reader.named:
             ids = [position for position in positions if _ID.search(label_text(frame.columns[position]))]
             positions = tuple(position for position in positions if position not in ids) or positions
-            if warns and positions and not columns_told.get():
+            if warns and positions and not columns_known.get():
                 warn(_unnamed(frame, positions, ids), AllColumnsWarning)
         refuse_unprompted(frame, reader.named)
         if not positions:
             raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show")
         names = prompt_names(frame, positions)  # fewer columns may need shorter names to be unique
-        reader.shown.update(zip(positions, names, strict=True))
+        reader.names.update(zip(positions, names, strict=True))
         return cls(
             reader.read(text).strip() + described(frame, positions, names),
             tuple(frame.columns[position] for position in positions),
@@ -93,24 +93,24 @@ class Instruction:
 
 def _unnamed(frame: pd.DataFrame, positions: Sequence[int], ids: Sequence[int]) -> str:
     """The warning that an instruction names no column."""
-    shown, left_out = (
+    sent, left_out = (
         ", ".join(label_text(frame.columns[position]) for position in some)
         for some in (positions, set(ids) - {*positions})
     )
     without = f" but {left_out}" if left_out else ""
     return (
-        f"the instruction names no column, so the model is shown all{without}: {shown:.300}. Name columns in braces, "
+        f"the instruction names no column, so the model is shown all{without}: {sent:.300}. Name columns in braces, "
         f"such as {{{label_text(frame.columns[positions[0]])}}}, or give all_cols=True if the operator has it"
     )
 
 
 def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:
     """The descriptions of the columns in the corpus that the frame came from, once for all rows."""
-    said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
+    descriptions: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [
-        f"{{{one_line(name)}}} is: {one_line(said[label][:_DESCRIBED]).replace('<', '‹')}"
+        f"{{{one_line(name)}}} is: {one_line(descriptions[label][:_DESCRIBED]).replace('<', '‹')}"
         for position, name in zip(positions, names, strict=True)
-        if (label := str(frame.columns[position])) in said
+        if (label := str(frame.columns[position])) in descriptions
     ]
     return f"\n({'; '.join(notes)})" if notes else ""
 
@@ -119,7 +119,7 @@ class _Reader:
     """Reads instructions over the columns of a frame.
 
     Attributes:
-        shown: by position, the name of each column in a prompt.
+        names: by position, the name of each column in a prompt.
         named: positions of the columns that were named, in the order of naming.
     """
 
@@ -129,7 +129,7 @@ class _Reader:
         for position, (label, text) in enumerate(zip(frame.columns, self._labels, strict=True)):
             for name in {text, str(label)}:
                 self._positions.setdefault(name, []).append(position)
-        self.shown = dict(enumerate(self._labels))
+        self.names = dict(enumerate(self._labels))
         self.named: list[int] = []
 
     def read(self, text: str) -> str:
@@ -155,7 +155,7 @@ class _Reader:
                 token is not None
                 and (position := self._position(token[1].replace("{{", "{").replace("}}", "}"))) is not None
             ):
-                return f"{{{one_line(self.shown[position])}}}", token.end()
+                return f"{{{one_line(self.names[position])}}}", token.end()
         if text.startswith(("{{", "}}"), start):
             return text[start], start + 2
         if (end := _end_of_json(text, start)) is not None:

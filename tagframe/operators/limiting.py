@@ -62,11 +62,11 @@ def ask_until(
     return verdicts
 
 
-def next_round(asked: int, found: int, wanted: int, least: int = 1) -> int:
+def next_round(so_far: int, found: int, wanted: int, least: int = 1) -> int:
     """How many rows to ask about next.
 
     Args:
-        asked: how many rows were asked about.
+        so_far: how many rows were asked about.
         found: how many of them pass.
         wanted: how many rows to find.
         least: the result is a multiple of it.
@@ -75,7 +75,7 @@ def next_round(asked: int, found: int, wanted: int, least: int = 1) -> int:
     (5, 20, 10, 64)
     """
     several = wanted - found
-    if asked:
-        several = math.ceil(several * (asked + 1) / (found + 1 / 3))
-        several = max(min(several, GROWTH * asked), asked // LEAST_ROUND)
+    if so_far:
+        several = math.ceil(several * (so_far + 1) / (found + 1 / 3))
+        several = max(min(several, GROWTH * so_far), so_far // LEAST_ROUND)
     return -(-several // least) * least

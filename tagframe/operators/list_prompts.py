@@ -44,8 +44,8 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
     def parse(text: str) -> tuple[int, ...]:
         answer = without_reasoning(text)
         lines = [line.strip(" \t*`.") for line in answer.splitlines() if line.strip(" \t*`.")]
-        for shown in (" ".join(lines), lines[-1] if lines else ""):
-            bare = _BEFORE.sub("", shown, count=1).strip(" \t*`.[]()")
+        for part in (" ".join(lines), lines[-1] if lines else ""):
+            bare = _BEFORE.sub("", part, count=1).strip(" \t*`.[]()")
             if _RANKED.fullmatch(bare):
                 return _ordered([int(number) for number in re.findall(r"\d+", bare)], count, wanted)
         raise AnswerRejected(f"expected numbers from 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
@@ -67,14 +67,14 @@ def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[in
     missing = sorted(set(range(1, count + 1)) - set(numbers)) if wanted is None else []
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     faults = ((odd, "not among the rows"), (missing, "missing"), (twice, "there more than once"))
-    if told := [f"{', '.join(map(str, found[:10]))} {what}" for found, what in faults if found]:
-        raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(told)}")
+    if problems := [f"{', '.join(map(str, found[:10]))} {what}" for found, what in faults if found]:
+        raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(problems)}")
     if wanted is not None and len(numbers) < wanted:
         raise AnswerRejected(f"expected the best {wanted} of {count} rows, got {len(numbers)}")
     return tuple(numbers[:wanted])
 
 
-def _asked(lines: Sequence[str], wanted: int | None) -> str:
+def _order_request(lines: Sequence[str], wanted: int | None) -> str:
     """The message that asks for the order of rows."""
     which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
     form = f"Answer with the numbers of {which} that fits the criterion best first, in one line, as 3 > 1 > 2:"
@@ -94,7 +94,7 @@ def solved_list(examples: pd.DataFrame | None, resolved: Instruction) -> tuple[M
         InvalidArgument: the places are not those of two rows or more, from 1 on.
     """
     solved = solved_rows(examples, resolved, str)
-    places = [said.removesuffix(".0") for _, said in solved]
+    places = [answer.removesuffix(".0") for _, answer in solved]
     if not solved:
         return ()
     if len(solved) < 2 or sorted(places) != sorted(map(str, range(1, len(solved) + 1))):
@@ -103,8 +103,8 @@ def solved_list(examples: pd.DataFrame | None, resolved: Instruction) -> tuple[M
             f"got {places!r:.200}"
         )
     order = [places.index(str(place)) + 1 for place in range(1, len(solved) + 1)]
-    asked = Message("user", _asked([line for line, _ in solved], None))
-    return asked, Message("assistant", " > ".join(map(str, order)))
+    question = Message("user", _order_request([line for line, _ in solved], None))
+    return question, Message("assistant", " > ".join(map(str, order)))
 
 
 @dataclass(eq=False)
@@ -114,17 +114,17 @@ class Item:
     Attributes:
         line: their values as a line of JSON.
         rows: their positions in the frame.
-        shown: the part of the line that the model is shown.
+        text: the part of the line that the model is shown.
     """
 
     line: str
     rows: list[int]
-    shown: str
+    text: str
 
     @property
     def note(self) -> str | None:
         """The outcome's note on how it was shown."""
-        return cut_note(self.line, self.shown)
+        return cut_note(self.line, self.text)
 
 
 @dataclass(eq=False)
@@ -142,7 +142,7 @@ class Lists:
         turns: a solved list, as turns of a conversation.
         aside: items that cannot be ranked, with the error of each.
         stopped: the error after which nothing more is asked.
-        asked: the number of prompts so far.
+        prompts: the number of prompts so far.
         ties: the number of items that share their place in a list with another one.
         unknown: the number of lists that got no answer although all of their rows can be ranked.
         short: whether the limit was reached before the order was certain.
@@ -155,7 +155,7 @@ class Lists:
     turns: tuple[Message, ...] = ()
     aside: dict[int, Exception] = field(default_factory=dict)
     stopped: Exception | None = None
-    asked: int = 0
+    prompts: int = 0
     ties: int = 0
     unknown: int = 0
     short: bool = False
@@ -165,7 +165,7 @@ class Lists:
     @property
     def left(self) -> int:
         """How many lists may still be asked."""
-        return (self.limit - self.asked) // (2 if self.debias else 1)
+        return (self.limit - self.prompts) // (2 if self.debias else 1)
 
     def rank(
         self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
@@ -237,8 +237,8 @@ class Lists:
 
     def _rank(self, lists: Sequence[Sequence[int]], wanted: int | None = None) -> Step[list[Chain | Exception]]:
         ways = 2 if self.debias else 1
-        shown = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
-        completions = yield from self._ask(shown, wanted)
+        turned_lists = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
+        completions = yield from self._ask(turned_lists, wanted)
         chains: list[Chain | Exception] = []
         for number, listed in enumerate(lists):
             answers = completions[number * ways : number * ways + ways]
@@ -248,7 +248,8 @@ class Lists:
                 continue
             self._prove(listed)
             orders = [
-                [shown[number * ways + way][told - 1] for told in one.value or ()] for way, one in enumerate(answers)
+                [turned_lists[number * ways + way][place - 1] for place in one.value or ()]
+                for way, one in enumerate(answers)
             ]
             self._chains += orders
             named = list(dict.fromkeys(item for order in orders for item in order))
@@ -262,22 +263,22 @@ class Lists:
         length = len(lists[0])
         wanted = None if wanted is None or wanted >= length else wanted
         opening = (Message("system", f"{LIST_TASK}\n\nCriterion: {self.criterion}"), *self.turns)
-        asked = [_asked([self.items[item].shown for item in listed], wanted) for listed in lists]
-        prompts = [Prompt((*opening, Message("user", text))) for text in asked]
-        tokens, told = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
-        return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=told)
+        requests = [_order_request([self.items[item].text for item in listed], wanted) for listed in lists]
+        prompts = [Prompt((*opening, Message("user", text))) for text in requests]
+        tokens, form = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
+        return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=form)
 
-    def _ask(self, shown: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
+    def _ask(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
         """The completions; two rows that are too long for the model are cut to half, repeatedly."""
-        self.asked += len(shown)
-        found = yield from gather_alike(shown, lambda alike: self._batch(alike, wanted))
+        self.prompts += len(lists)
+        found = yield from gather_alike(lists, lambda alike: self._batch(alike, wanted))
         long = [
             number
             for number, completion in enumerate(found)
-            if isinstance(completion.error, ContextTooLong) and len(shown[number]) == 2 and self._cut(shown[number])
+            if isinstance(completion.error, ContextTooLong) and len(lists[number]) == 2 and self._cut(lists[number])
         ]
         if long:
-            again = yield from self._ask([shown[number] for number in long], wanted)
+            again = yield from self._ask([lists[number] for number in long], wanted)
             for number, completion in zip(long, again, strict=True):
                 found[number] = completion
         self.stopped = self.stopped or next((one.error for one in found if stops_all(one.error)), None)
@@ -285,9 +286,9 @@ class Lists:
 
     def _cut(self, items: Sequence[int]) -> bool:
         """Show only half of the long ones of these; False if there is nothing to cut."""
-        long = [self.items[item] for item in items if len(self.items[item].shown.encode()) > SHORTEST]
+        long = [self.items[item] for item in items if len(self.items[item].text.encode()) > SHORTEST]
         for item in long:
-            item.shown = shortened(item.shown, max(SHORTEST, len(item.shown.encode()) // 2))
+            item.text = shortened(item.text, max(SHORTEST, len(item.text.encode()) // 2))
         return bool(long)
 
     def set_aside_unproven(self, items: Iterable[int]) -> None:

@@ -93,7 +93,7 @@ class Operator(Generic[P]):
         bound.apply_defaults()
         return bound.arguments
 
-    def told_apart(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def split_keywords(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Split keywords into the operator's own ones and settings; those of :data:`ADDED` are left out.
 
         Raises:

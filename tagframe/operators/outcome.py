@@ -83,11 +83,11 @@ def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index, remarks: Sequenc
 
 def warn_of_cuts(operator: str, outcomes: Sequence[Outcome]) -> None:
     """Warn once if rows were cut."""
-    count, shown, longest = cut_rows(outcome.note for outcome in outcomes)
+    count, characters, longest = cut_rows(outcome.note for outcome in outcomes)
     if count:
         warn(
             f"{operator}: {counted(count, 'row was', 'rows were')} cut to fit a prompt, the longest from {longest:,} "
-            f"to {shown:,} characters; .tag.outcomes names them. Shorten such cells first, for example by sem_map",
+            f"to {characters:,} characters; .tag.outcomes names them. Shorten such cells first, for example by sem_map",
             CutWarning,
         )
 
@@ -201,8 +201,8 @@ def finish(
     warn_of_cuts(operator, outcomes)
 
     def report() -> None:
-        told = outcome_frame(outcomes, base.index if index is None else index, remarks)
-        results.remember(finished, outcomes=told, **(facts or {}))
+        frame = outcome_frame(outcomes, base.index if index is None else index, remarks)
+        results.remember(finished, outcomes=frame, **(facts or {}))
         if row_facts is not None:
             results.remember_rows(finished, **row_facts(rows))
 

@@ -67,7 +67,7 @@ class ParquetFolder:
                 f"{self.path} exists already: remove it, give another to=, or if_exists='replace' or 'resume'"
             )
         files = [file for file in self.path.iterdir() if file.name != SUMMARY] if self.path.is_dir() else [self.path]
-        calls = {_said(file).get(_CALL) for file in files}
+        calls = {_metadata_of(file).get(_CALL) for file in files}
         if None in calls:
             raise InvalidArgument(f"{self.path} was not written by to=, so it is not replaced: give another to=")
         if self._if_exists == "resume" and calls - {self._call.encode()}:
@@ -122,9 +122,9 @@ class ParquetFolder:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         part = self._part(len(self._schemas))
-        said = _said(part)
-        summary = json.loads(said.pop(_SUMMARY, b"{}"))
-        if said != self._says(rows):
+        metadata = _metadata_of(part)
+        summary = json.loads(metadata.pop(_SUMMARY, b"{}"))
+        if metadata != self._says(rows):
             return False
         self._summaries.append(summary)
         self._schemas.append(pq.read_schema(part).remove_metadata())
@@ -182,18 +182,18 @@ class ParquetFolder:
         return {_CALL: self._call.encode(), _ROWS: b"" if rows is None else rows_key(rows).encode()}
 
 
-def call_key(*said: Any) -> str:
+def call_key(*parts: Any) -> str:
     """A name for a call, by its operator, its model and its arguments: the same in another process."""
-    return hashlib.sha256(_told(said).encode()).hexdigest()
+    return hashlib.sha256(_text_of(parts).encode()).hexdigest()
 
 
-def _told(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, pd.DataFrame):
         return rows_key(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_told(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_text_of(one)}' for key, one in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_told, value))}]"
+        return f"[{', '.join(map(_text_of, value))}]"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
@@ -206,7 +206,7 @@ def rows_key(frame: pd.DataFrame) -> str:
     return hashlib.sha256(repr(list(frame.columns)).encode() + hashed.to_numpy().tobytes()).hexdigest()
 
 
-def _said(part: Path) -> dict[bytes, bytes]:
+def _metadata_of(part: Path) -> dict[bytes, bytes]:
     """What a file says of itself; nothing if it is not there, or not whole."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -31,17 +31,17 @@ def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     """
     refuse_unprompted(frame, positions)
     names = [label_text(label) for label in frame.columns]
-    meant: Mapping[str, str] | None = results.recall(frame, "meanings")
-    if meant:
-        better = [meant.get(name, name) for name in names]
+    meanings: Mapping[str, str] | None = results.recall(frame, "meanings")
+    if meanings:
+        better = [meanings.get(name, name) for name in names]
         names = [new if better.count(new) == 1 else old for old, new in zip(names, better, strict=True)]
-    return _told_apart([names[position] for position in positions])
+    return _numbered_apart([names[position] for position in positions])
 
 
 def for_models(frame: pd.DataFrame) -> list[int]:
     """Positions of the columns that models may see: all except those of ``corpus.hide(…, from_models=True)``."""
-    kept: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
-    return [position for position, label in enumerate(frame.columns) if label not in kept]
+    unprompted: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
+    return [position for position, label in enumerate(frame.columns) if label not in unprompted]
 
 
 def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
@@ -50,15 +50,15 @@ def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
     Raises:
         HiddenColumn: one of the columns is hidden.
     """
-    kept = sorted({*positions} - {*for_models(frame)})
-    if kept:
+    refused = sorted({*positions} - {*for_models(frame)})
+    if refused:
         raise HiddenColumn(
-            f"column {label_text(frame.columns[kept[0]])!r} is hidden from models, so its cells must not be in a "
+            f"column {label_text(frame.columns[refused[0]])!r} is hidden from models, so its cells must not be in a "
             "prompt; name other columns, or call corpus.show(…)"
         )
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _numbered_apart(names: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return list(names)
     apart: list[str] = []

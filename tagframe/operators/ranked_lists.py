@@ -84,8 +84,8 @@ def _tournament(items: list[int], k: int, lister: Lister, longest: int) -> Step[
         chains = [chain for listed in ranked for chain in listed]
         if len(chains) == 1:
             return chains[0]
-        kept = {item for chain in chains for item in chain[:k]}
-        before, items = len(items), [item for item in items if item in kept]
+        first_ones = {item for chain in chains for item in chain[:k]}
+        before, items = len(items), [item for item in items if item in first_ones]
         if len(items) == before:  # parts of a list that could not be ordered as a whole
             return (yield from _again(items, k, lister, longest, chains))
     return items

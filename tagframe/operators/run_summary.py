@@ -21,18 +21,18 @@ SUMMARY = ".summary.json"
 """The name of the file beside Parquet files; readers of such folders leave out hidden files."""
 
 
-def summarised(found: Any, operator: str, usage: Usage, max_failed: float | None, told: dict[str, Any]) -> Any:
+def summarised(result: Any, operator: str, usage: Usage, max_failed: float | None, counts: dict[str, Any]) -> Any:
     """The result of a run; if it is one of an operator, with its summary.
 
-    What may be logged is put into ``told``: all but the text of an error, which may quote an answer.
+    What may be logged is put into ``counts``: all but the text of an error, which may quote an answer.
 
     Raises:
         RowsFailed: more rows have failed than may; the result is on it.
     """
-    told.update(calls=usage.sent, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars)
-    outcomes = results.recall(found, "outcomes") if isinstance(found, pd.DataFrame) else None
+    counts.update(calls=usage.sent, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars)
+    outcomes = results.recall(result, "outcomes") if isinstance(result, pd.DataFrame) else None
     if outcomes is None:
-        return found
+        return result
     errors = outcomes["error"].dropna()
     kinds = Counter(outcomes["outcome"])
     spent = {name: value for name, value in asdict(usage).items() if name not in ("prompts", "sent", "failed")}
@@ -46,18 +46,18 @@ def summarised(found: Any, operator: str, usage: Usage, max_failed: float | None
         **spent,
         "first_error": None if errors.empty else errors.iloc[0],
     }
-    results.remember(found, summary=summary)
+    results.remember(result, summary=summary)
     reason = None if errors.empty else errors.iloc[0].partition(":")[0]
-    told.update({name: value for name, value in summary.items() if name != "first_error"}, reason=reason)
+    counts.update({name: value for name, value in summary.items() if name != "first_error"}, reason=reason)
     failed = summary["failed"]
     if too_many(failed, len(outcomes), max_failed):
         raise RowsFailed(
             f"{operator}: {failed:,} of {len(outcomes):,} rows have no answer, more than max_failed={max_failed:g} "
             f"allows; the first: {errors.iloc[0]}. The finished frame is on this error as .frame",
-            found,
+            result,
             [LMError(error) for error in errors],
         )
-    return found
+    return result
 
 
 def together(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

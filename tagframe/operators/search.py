@@ -129,11 +129,13 @@ def sem_sim_join(
     refuse_taken(frame, [score_name], score_suffix)
     refuse_taken(other, [score_name], score_suffix)
     queries = texts_of(frame, left_on)
-    asked = [row for row, text in enumerate(queries) if text is not None]
+    left_rows = [row for row, text in enumerate(queries) if text is not None]
     scores, rows = nearest(
-        [queries[row] or "" for row in asked], texts_of(other, right_on), whole_number(K, "K must be a number of rows")
+        [queries[row] or "" for row in left_rows],
+        texts_of(other, right_on),
+        whole_number(K, "K must be a number of rows"),
     )
-    lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in rows])
+    lefts = np.repeat(np.array(left_rows, dtype=np.intp), [len(found) for found in rows])
     rights = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
     left, partner = frame.iloc[lefts].copy(), other.iloc[rights].copy()
     left.columns, partner.columns = renamed(left.columns, both, lsuffix), renamed(partner.columns, both, rsuffix)

@@ -102,7 +102,7 @@ def sem_topk(
     rankings = [_Ranking(lines, rows, resolved.text, k, debias, turns, window) for rows in groups]
     yield from together([ranking.steps() for ranking in rankings])
 
-    kept = [row for ranking in rankings for row in ranking.best()]
+    best_rows = [row for ranking in rankings for row in ranking.best()]
     outcomes = [Outcome("null" if line is None else "left out") for line in lines]
     errors: dict[int, Exception] = {}
     for ranking in rankings:
@@ -123,7 +123,7 @@ def sem_topk(
         "sem_topk",
         frame,
         outcomes,
-        [*kept, *sorted(errors)],
+        [*best_rows, *sorted(errors)],
         [],
         on_error=on_error,
         suffix=suffix,
@@ -205,16 +205,16 @@ class _Ranking:
 def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
     """The remarks about the ranking as a whole."""
     every = [ranking.lists for ranking in rankings]
-    asked = sum(lists.asked for lists in every)
-    if not asked:
+    prompts = sum(lists.prompts for lists in every)
+    if not prompts:
         return []
-    facts = [f"prompts asked for the ranking: {asked:,}"]
-    told = {
+    facts = [f"prompts asked for the ranking: {prompts:,}"]
+    counts = {
         "comparisons that contradict the ranking": sum(one.lists.contradictions(one.order) for one in rankings),
         "comparisons without a winner": sum(lists.ties for lists in every),
         "lists without an answer although their rows can be ranked": sum(lists.unknown for lists in every),
     }
-    facts += [f"{what}: {count:,}" for what, count in told.items() if count]
+    facts += [f"{what}: {count:,}" for what, count in counts.items() if count]
     if any(lists.short for lists in every):
         facts.append(f"the order is not certain: {_SHORT}")
     return facts

@@ -139,7 +139,7 @@ def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
 _DECIMALS = '("." [0-9]{1,8})?'
 
 
-def _said(value: Any) -> str:
+def _answer_text(value: Any) -> str:
     """A number, a date or None, as an answer."""
     return "Unknown" if value is None else str(value)
 
@@ -163,9 +163,9 @@ def _number_value(dtype: Any, *, whole: bool = False) -> Value:
     shape = Form(
         {"type": ["integer" if whole else "number", "null"]},
         f'"-"? [0-9]{{1,18}} {"" if whole else _DECIMALS} | "Unknown"',
-        _said,
+        _answer_text,
     )
-    return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234", shape=shape)
+    return _one(form, lambda answer: _fitting(parse_number(answer, whole=whole), dtype), dtype, "1234", shape=shape)
 
 
 def score_value(*, hundredths: bool = False) -> Value:
@@ -183,7 +183,7 @@ def score_value(*, hundredths: bool = False) -> Value:
         return abs(one[0] - other[0]) <= SCORES_ALIKE
 
     grammar = '"100" | [0-9]{1,2}' if hundredths else '"0" ("." [0-9]{1,4})? | "1" (".0")?'
-    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, f'{grammar} | "Unknown"', _said)
+    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, f'{grammar} | "Unknown"', _answer_text)
     form, guess = ("one whole number from 0 to 100, such as 35", "35") if hundredths else _SHARE
     return _one(form, read, "Float64", guess, alike=alike, shape=shape)
 
@@ -193,9 +193,11 @@ def _date_value(dtype: Any = SECONDS) -> Value:
     form = "one date written as YYYY-MM-DD"
     day = '[0-9]{4} "-" [0-9]{2} "-" [0-9]{2}'
     shape = Form(
-        {"type": ["string", "null"]}, f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"', _said
+        {"type": ["string", "null"]},
+        f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"',
+        _answer_text,
     )
-    return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
+    return _one(form, lambda answer: _fitting(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
 
 
 def choice_value(choices: Sequence[str]) -> Value:
@@ -329,7 +331,7 @@ def _bare(line: str, also: str = "") -> str:
     return line
 
 
-def _held(value: Any, dtype: Any) -> Any:
+def _fitting(value: Any, dtype: Any) -> Any:
     """The value, if the column can hold it."""
     try:
         pd.array([value], dtype=dtype)

@@ -41,13 +41,13 @@ class Found:
         verdicts: of the pairs that were asked.
         recall: the lowest recall of the candidates, with probability 1 - DELTA; 1 if every pair was asked.
         prompts: the number of prompts, without the halves of blocks whose answers could not be read.
-        told: how the candidates were chosen, as a text.
+        how: how the candidates were chosen, as a text.
     """
 
     verdicts: Verdicts
     recall: float = 1.0
     prompts: int = 0
-    told: str = "every pair was asked, in blocks"
+    how: str = "every pair was asked, in blocks"
 
 
 def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
@@ -76,7 +76,7 @@ def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
             blocks = _candidate_blocks(near, judge, sampled, other)
             if len(blocks) < len(_blocks(judge, order[done:])):
                 yield from _ask(judge, found, blocks)
-                found.recall, found.told = near.recall, near.told
+                found.recall, found.how = near.recall, near.how
                 return found
             break
     yield from _ask(judge, found, _blocks(judge, np.sort(order[done:])))
@@ -115,12 +115,12 @@ class _Near:
     Attributes:
         of: the candidates by row.
         recall: the bound.
-        told: how they were chosen.
+        how: how they were chosen.
     """
 
     of: dict[int, npt.NDArray[np.intp]]
     recall: float
-    told: str
+    how: str
 
 
 def _nearest(
@@ -154,11 +154,11 @@ def _nearest(
                 order = np.argsort(-line, kind="stable")
                 of[row] = order[: int(limit[0])] if by_rank else order[: int((line >= -limit[0]).sum())]
         how = f"its {int(limit[0])} nearest rows" if by_rank else f"rows of similarity {-limit[0]:.2f} or more"
-        told = (
+        how_chosen = (
             f"all matches of {len(matches)} rows are known; each other row was compared only with {how}, which finds "
             f"at least {limit[1]:.0%} of the matches (with probability {1 - DELTA:.0%})"
         )
-        chosen.append(_Near(of, limit[1], told))
+        chosen.append(_Near(of, limit[1], how_chosen))
     return min(chosen, key=lambda near: sum(map(len, near.of.values())), default=None)
 
 

@@ -149,9 +149,9 @@ class Judge:
         form = _ONE_EXPLAINED if self.explained else _ONE_FORM
         opening: list[Message] = [Message("system", f"{_ONE} Answer {UNSURE_WHERE}.\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
-            opening += [Message("user", _shown(left, right)), Message("assistant", _solved(truth, self.explained))]
+            opening += [Message("user", _fenced(left, right)), Message("assistant", _solved(truth, self.explained))]
         prompts = [
-            Prompt((*opening, Message("user", f"{_shown(self.left.lines[left], self.right.lines[right])}\n{form}")))
+            Prompt((*opening, Message("user", f"{_fenced(self.left.lines[left], self.right.lines[right])}\n{form}")))
             for left, right in self._one_way(pairs)
         ]
         batch: Batch[Any] = Batch(
@@ -195,8 +195,8 @@ class Judge:
         question = claim_question(
             self.claim, turns, explains=self.explained, window=self.window, guess=("True", "False")
         )
-        asked = self._one_way(pairs)
-        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in asked]
+        one_way = self._one_way(pairs)
+        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in one_way]
         replies = yield from ask_rows(question, lines, size)
         verdicts = Verdicts()
         for pair, line in zip(pairs, lines, strict=True):
@@ -260,8 +260,8 @@ class Judge:
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
         opening: list[Message] = [Message("system", f"{_MANY} Judge every pair.\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
-            said = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
-            opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(said))]
+            solved = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
+            opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(solved))]
         listed = [
             _listed([self.left.lines[row] for row in block.left], [self.right.lines[row] for row in block.right])
             for block in blocks
@@ -346,7 +346,7 @@ def _one_row(left: str, right: str) -> str:
     return encode(both)
 
 
-def _shown(left: str, right: str) -> str:
+def _fenced(left: str, right: str) -> str:
     return f"{fence(left, 'left')}\n{fence(right, 'right')}"
 
 
