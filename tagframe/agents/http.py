@@ -49,18 +49,18 @@ class Tokens:
         return None if reader is None else AccessToken(token="", client_id=reader, scopes=[])
 
 
-def tokens_of(told: Sequence[str], reader: str | None) -> tuple[Tokens, str | None]:
+def tokens_of(variables: Sequence[str], reader: str | None) -> tuple[Tokens, str | None]:
     """The tokens in the environment, and the one that is made if none is named there.
 
     Args:
-        told: ``READER=VARIABLE``, or ``VARIABLE`` for the token of ``reader``.
+        variables: ``READER=VARIABLE``, or ``VARIABLE`` for the token of ``reader``.
         reader: whose tables a token without a reader gives; None for all.
 
     Raises:
         InvalidArgument: a variable without a token, a short one, or one of two readers.
     """
     readers: dict[bytes, str] = {}
-    for one in told:
+    for one in variables:
         whose, _, variable = one.rpartition("=")
         token = os.environ.get(variable, "")
         if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:

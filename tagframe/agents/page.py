@@ -100,21 +100,21 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
         return _json(
             {
                 "tables": hits,
-                "keys": keys.told_apart(without_roles(found.joins, corpus), forbidden=False),
+                "keys": keys.with_decisions(without_roles(found.joins, corpus), forbidden=False),
                 "note": found.note,
             }
         )
 
-    async def told_keys(request: Request) -> Response:
-        return _json({"keys": await run_in_threadpool(keys.tell, await request.body())})
+    async def decide_key(request: Request) -> Response:
+        return _json({"keys": await run_in_threadpool(keys.decide, await request.body())})
 
     routes = [
         Route("/", lambda request: HTMLResponse(html)),
         Route("/tables", tables),
         Route("/table", lambda request: _json(_table(corpus.profile(request.query_params.get("id", ""))))),
         Route("/search", search),
-        Route("/keys", lambda request: _json({"keys": keys.shown()}), methods=["GET"]),
-        Route("/keys", told_keys, methods=["POST"]),
+        Route("/keys", lambda request: _json({"keys": keys.all()}), methods=["GET"]),
+        Route("/keys", decide_key, methods=["POST"]),
     ]
     refused = {TagframeError: lambda request, error: _json({"error": str(error)}, 400)}
     return _Guard(Starlette(routes=routes, exception_handlers=refused), token, port, _policy(html))
@@ -214,35 +214,37 @@ class _Keys:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._lock = threading.Lock()
-        self._held: tuple[object, list[KeyPair]] | None = None
+        self._inferred_keys: tuple[object, list[KeyPair]] | None = None
 
-    def shown(self) -> list[dict[str, Any]]:
+    def all(self) -> list[dict[str, Any]]:
         """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
-        return self.told_apart(
+        return self.with_decisions(
             with_told([key for key in self._inferred() if key.score >= _FAINTEST], self._corpus.profiles)
         )
 
-    def told_apart(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
+    def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
         """Keys for the page; the ``forbidden`` ones follow the others."""
         known = knowledge_of(self._corpus).known
         of_user = {pair for key in known.keys for pair in _both_ways(key)}
-        shown = [(key, "accepted" if key in of_user else "") for key in keys]
+        decided = [(key, "accepted" if key in of_user else "") for key in keys]
         if forbidden:
             inferred = {key: key for key in self._inferred()}
-            for told in known.forbidden:
-                if told.left_table in self._corpus and told.right_table in self._corpus:
-                    one, other = _both_ways(told)
-                    shown.append((inferred.get(one) or inferred.get(other) or one, "forbidden"))
-        return [{**key.to_json(), "left": key.left, "right": key.right, "said": said} for key, said in shown]
+            for rejected in known.forbidden:
+                if rejected.left_table in self._corpus and rejected.right_table in self._corpus:
+                    one, other = _both_ways(rejected)
+                    decided.append((inferred.get(one) or inferred.get(other) or one, "forbidden"))
+        return [
+            {**key.to_json(), "left": key.left, "right": key.right, "decision": decision} for key, decision in decided
+        ]
 
-    def tell(self, body: bytes) -> list[dict[str, Any]]:
+    def decide(self, body: bytes) -> list[dict[str, Any]]:
         """Apply the user's decision on a key; gives all keys afterwards."""
         does = {"accept": self._corpus.keys.add, "forbid": self._corpus.keys.forbid, "forget": self._corpus.keys.forget}
         try:
-            asked = json.loads(body)
-            do = does[asked["say"]]
+            request = json.loads(body)
+            do = does[request["say"]]
             (left, mine), (right, theirs) = (
-                (self._corpus.profile(str(asked[f"{side}_table"])), [str(one) for one in asked[f"{side}_columns"]])
+                (self._corpus.profile(str(request[f"{side}_table"])), [str(one) for one in request[f"{side}_columns"]])
                 for side in ("left", "right")
             )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -255,23 +257,23 @@ class _Keys:
             for column in columns:
                 profile.column(column)
         do(ToldKey(left.id, tuple(mine), right.id, tuple(theirs)))
-        return self.shown()
+        return self.all()
 
     def _inferred(self) -> list[KeyPair]:
         """The keys inferred from data and names. They depend on hidden columns, but not on the user's decisions."""
         with self._lock:
             withheld = knowledge_of(self._corpus).known.withheld
-            if self._held is None or self._held[0] != withheld:
+            if self._inferred_keys is None or self._inferred_keys[0] != withheld:
                 databases: dict[str, list[TableProfile]] = defaultdict(list)
                 for profile in self._corpus.profiles:
                     databases[profile.database].append(profile)
-                found = [
+                inferred = [
                     key
                     for tables in databases.values()
                     for key in with_composites(*database_keys(tuple(tables), True, facts_of(self._corpus)).inferred)
                 ]
-                self._held = withheld, found
-            return self._held[1]
+                self._inferred_keys = withheld, inferred
+            return self._inferred_keys[1]
 
 
 def _both_ways(key: ToldKey) -> tuple[KeyPair, KeyPair]:

@@ -86,6 +86,6 @@ def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
     ]
 
 
-def at_hand(held: AtHand, key: object, start: int, make: Callable[[], T]) -> T:
+def at_hand(stored: AtHand, key: object, start: int, make: Callable[[], T]) -> T:
     """The stored result of this key, for a page after the first one; else the result of ``make``."""
-    return held.get(json.dumps(key, default=str), make, afresh=not start)
+    return stored.get(json.dumps(key, default=str), make, afresh=not start)

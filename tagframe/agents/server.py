@@ -157,13 +157,13 @@ class CorpusServer:
 
     async def _list_tools(self, ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListToolsResult:
         listed = []
-        for told in definitions(self._may_ask, self._may_learn):
-            name = told["name"]
+        for tool in definitions(self._may_ask, self._may_learn):
+            name = tool["name"]
             writes = name == "learn" or (name == "merge_tables" and self._writes_files)
             hints = types.ToolAnnotations(
-                title=told["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
+                title=tool["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
             )
-            listed.append(types.Tool(**told, annotations=hints))
+            listed.append(types.Tool(**tool, annotations=hints))
         return types.ListToolsResult(tools=listed)
 
     async def _call_tool(
@@ -353,8 +353,8 @@ def _for_a_model(given: dict[str, Any]) -> str:
     """A result as text: one line of JSON, marked as data, in a fence that no cell can close."""
     from tagframe.operators.cells import FENCE_RULE, fence
 
-    shown = {name: value for name, value in given.items() if name != "about"}
-    return f"{FENCE_RULE}\n{fence(json.dumps(shown, ensure_ascii=False, separators=(',', ':')), 'result')}"
+    fields = {name: value for name, value in given.items() if name != "about"}
+    return f"{FENCE_RULE}\n{fence(json.dumps(fields, ensure_ascii=False, separators=(',', ':')), 'result')}"
 
 
 def _number(cursor: str | None) -> int:

@@ -26,8 +26,8 @@ from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import nearest_columns
 
-_CITED = 5
-_SAID = 10
+_MAX_CITED_KEYS = 5
+_MAX_DOUBTS = 10
 
 
 def rounded(chance: float | None) -> float | None:
@@ -42,9 +42,9 @@ def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
     cells.
     """
     index = index_of(found.corpus, get_embedder())
-    asked = Question.of(found.question)
+    question = Question.of(found.question)
     ids = [hit.id for hit in found]
-    _, relevance = index.fine([asked.text, *asked.subqueries], [index.position(id) for id in ids])
+    _, relevance = index.fine([question.text, *question.subqueries], [index.position(id) for id in ids])
     joined: dict[str, set[str]] = {id: {column for column, _ in found[id].cells} for id in ids}
     for key in found.joins:
         for end in key.tables:
@@ -84,7 +84,7 @@ def one_line_of(plan: JoinPlan, sql: str) -> str:
     return sql if any("\n" in name for name in names) else re.sub(r"\n *", " ", sql)
 
 
-def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable], said: Sequence[str]) -> Account:
+def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable], warnings: Sequence[str]) -> Account:
     """How a merge changes rows, with its warnings."""
     joins = [
         CountedJoin(
@@ -100,7 +100,7 @@ def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable],
         )
         for step, counted in zip(plan.steps, report.steps, strict=True)
     ]
-    doubts = [*map(in_tool_words, [*report.preface, *said, *report.doubts][:_SAID])]
+    doubts = [*map(in_tool_words, [*report.preface, *warnings, *report.doubts][:_MAX_DOUBTS])]
     return Account(
         start=report.start,
         start_rows=report.start_rows,
@@ -126,8 +126,8 @@ def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] 
             "where= must compare columns with values, such as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, "
             f"with ==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
         )
-    asked = [plan.find_column(name) for name in columns or ()]
-    return list(dict.fromkeys(names[key] for key in (asked if columns else names)))
+    selected = [plan.find_column(name) for name in columns or ()]
+    return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
 
 
 def open_column(profile: TableProfile, name: str) -> ColumnProfile:
@@ -146,23 +146,23 @@ def open_column(profile: TableProfile, name: str) -> ColumnProfile:
 
 def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
     """The source rows of a result (how many of each table, and the first keys), and what is left out of them."""
-    told, said = [], []
+    behind, gaps = [], []
     for table, group in sources.groupby("table", sort=False):
         values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
         key = group["key"].dropna()
-        told.append(
+        behind.append(
             RowsBehind(
                 table=str(table),
                 key=str(key.iloc[0]) if len(key) else None,
                 rows=len(values) if len(values) else None,
-                values=values.head(_CITED).tolist(),
+                values=values.head(_MAX_CITED_KEYS).tolist(),
             )
         )
         if len(key) and not len(values):
-            said.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
+            gaps.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
         elif len(group) >= CITED:
-            said.append(f"rows_behind has the first {CITED:,} rows of {table} only")
-    return told, "; ".join(said)
+            gaps.append(f"rows_behind has the first {CITED:,} rows of {table} only")
+    return behind, "; ".join(gaps)
 
 
 def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
@@ -183,9 +183,9 @@ def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
     return list(found)
 
 
-def note_of(start: int, shown: int, rows: int, is_cut: bool) -> str:
+def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:
     """The note on a page of rows."""
-    part = f"rows {start + 1:,} to {start + shown:,} of {rows:,}" if shown < rows else ""
+    part = f"rows {start + 1:,} to {start + on_page:,} of {rows:,}" if on_page < rows else ""
     cut = "long cells are cut: to read more, select a part, as substr(column, 1, 500)" if is_cut else ""
     return "; ".join(filter(None, [part, cut]))
 

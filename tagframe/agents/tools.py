@@ -199,26 +199,26 @@ class Tools:
         plans = found.plans
         near = near_columns(found)
         named = metrics_named(question, self.corpus)
-        said = [found.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        notes = [found.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
         likely = [hit for hit in found if hit.probability is None or hit.probability >= _LIKELY] or list(found)[:1]
         others = [self._name(hit.id) for hit in found if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
         for most in _COLUMNS:
-            shown = gives.Found(
+            result = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
                 tables=[self._found(hit.id, found, near(hit.id, most)) for hit in likely],
                 joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
                 confidence=rounded(found.confidence),
-                note="; ".join(filter(None, said)),
+                note="; ".join(filter(None, notes)),
             )
             if others:
-                shown["others"] = others
+                result["others"] = others
             if metrics := metric_lines(named, self._known.names, self._dialect):
-                shown["metrics"] = metrics
-            if tokens_of(shown) <= TOKENS:
-                return shown
+                result["metrics"] = metrics
+            if tokens_of(result) <= TOKENS:
+                return result
         raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
 
     def _spanned(self, plan: JoinPlan) -> str:
@@ -238,7 +238,7 @@ class Tools:
     def _found(self, id: str, found: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
         hit, profile = found[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
-        told: gives.FoundTable = {
+        described: gives.FoundTable = {
             "id": id,
             "name": self._name(id),
             "chance": rounded(hit.probability),
@@ -247,12 +247,12 @@ class Tools:
             "columns": [self._line(name, *texts[name]) for name in columns if name in texts],
         }
         if profile.description:
-            told["description"] = profile.description[:300]
+            described["description"] = profile.description[:300]
         if len(texts) > len(columns):
-            told["more_columns"] = len(texts) - len(columns)
+            described["more_columns"] = len(texts) - len(columns)
         if hit.parts:
-            told["parts"] = [*hit.parts[:_KEYS], *[f"… {len(hit.parts) - _KEYS} more"] * (len(hit.parts) > _KEYS)]
-        return told
+            described["parts"] = [*hit.parts[:_KEYS], *[f"… {len(hit.parts) - _KEYS} more"] * (len(hit.parts) > _KEYS)]
+        return described
 
     def _line(self, name: str, kind: str, values: str) -> str:
         return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
@@ -288,23 +288,25 @@ class Tools:
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
             texts = column_texts(self.corpus, profile)
-            told = [gives.DescribedColumn(name=name, type=kind, values=said) for name, (kind, said) in texts.items()]
-            columns += [(profile, column) for column in told] or [(profile, None)]
+            lines = [
+                gives.DescribedColumn(name=name, type=kind, values=values) for name, (kind, values) in texts.items()
+            ]
+            columns += [(profile, column) for column in lines] or [(profile, None)]
         if start and start >= len(columns):
             raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
-        shown: list[gives.DescribedTable] = []
+        described: list[gives.DescribedTable] = []
         following: str | None = None
         for position, (profile, line) in enumerate(columns[start:], start):
-            head = None if shown and shown[-1]["id"] == profile.id else self._head(profile)
+            head = None if described and described[-1]["id"] == profile.id else self._head(profile)
             room -= tokens_of(line) + 1 + (0 if head is None else tokens_of(head))
-            if room < 0 and shown:
+            if room < 0 and described:
                 following = str(position)
                 break
             if head is not None:
-                shown.append(head)
+                described.append(head)
             if line is not None:
-                shown[-1]["columns"].append(line)
-        return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
+                described[-1]["columns"].append(line)
+        return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=described, cursor=following)
 
     def all_tables(self) -> gives.AllTables:
         """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
@@ -321,7 +323,7 @@ class Tools:
         around = tables_around(self.corpus, [profile.id])
         names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
         chances = {id: float(id == profile.id) for id in names.values()}
-        told: gives.DescribedTable = {
+        described: gives.DescribedTable = {
             "id": profile.id,
             "name": self._name(profile.id),
             "rows": profile.rows,
@@ -330,17 +332,17 @@ class Tools:
         }
         hidden = [column.name for column in profile.columns if not column.for_models]
         if profile.estimated:
-            told["estimated"] = True
+            described["estimated"] = True
         if profile.description:
-            told["description"] = profile.description
+            described["description"] = profile.description
         if profile.primary_key:
-            told["primary_key"] = list(profile.primary_key)
+            described["primary_key"] = list(profile.primary_key)
         if hidden:
-            told["hidden"] = hidden
+            described["hidden"] = hidden
         metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
         if lines := metric_lines(metrics[:_KEYS], self._known.names, self._dialect):
-            told["metrics"] = lines
-        return told
+            described["metrics"] = lines
+        return described
 
     # --- joining
 
@@ -366,8 +368,8 @@ class Tools:
             question: The user's words; they choose between joins.
         """
         plan = self._plan(tables, on, question)
-        shown = visible_columns(plan, None, None)
-        _, account = self._merged(plan, how, on_fanout, shown[:1], None, limit=1)
+        visible = visible_columns(plan, None, None)
+        _, account = self._merged(plan, how, on_fanout, visible[:1], None, limit=1)
         return gives.Planned(
             about=ABOUT_CELLS,
             account=account,
@@ -424,18 +426,18 @@ class Tools:
         wanted = visible_columns(plan, where, columns)
         at_most = limit if limit is not None or target is not None else ROWS
 
-        asked = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
+        key = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
         frame, account = at_hand(
-            self._remembered, asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
+            self._remembered, key, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
         )
-        shown = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
+        result = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
         if target is not None:
             write_new(frame, target)
-            return {**shown, "file": target.name}
-        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
+            return {**result, "file": target.name}
+        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(result))
         more = len(frame) == at_most
         note = [note_of(start, len(page), len(frame), is_cut), f"there may be more rows: limit={at_most}" * more]
-        return {**shown, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
+        return {**result, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
 
     def _plan(self, tables: Sequence[str], on: Sequence[str] | None, question: str | None = None) -> JoinPlan:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
@@ -449,7 +451,7 @@ class Tools:
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
     ) -> tuple[pd.DataFrame, gives.Account]:
-        with heard() as said:
+        with heard() as warnings:
             frame, report = run_plan(
                 plan,
                 self.corpus,
@@ -462,7 +464,7 @@ class Tools:
                 on_ambiguous="allow",
                 for_models=True,
             )
-            return frame, account_of(report, plan, self._in_sql(plan), said)
+            return frame, account_of(report, plan, self._in_sql(plan), warnings)
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
@@ -499,15 +501,15 @@ class Tools:
         start = offset_of(cursor)
         if not 1 <= limit <= MOST_ROWS:
             raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
-        frame, behind, said = at_hand(
+        frame, behind, remark = at_hand(
             self._remembered, ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
         )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
-        shown = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
-        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
-        note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), said]))
+        result = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
+        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(result))
+        note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), remark]))
         more = is_truncated or following is not None
-        return {**shown, "rows": page, "truncated": more, "cursor": following, "note": note}
+        return {**result, "rows": page, "truncated": more, "cursor": following, "note": note}
 
     def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind], str]:
         """The rows, the source rows behind them, and a note."""
@@ -543,15 +545,15 @@ class Tools:
         """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
         seconds = max(self.limits.seconds * _SHARE / _COMPARED, _LEAST_SECONDS)
         quick = replace(self, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds)))
-        said = []
+        reasons = []
         for name, value in compared_texts(execution.sql, self._dialect)[:_COMPARED]:
             profiles = [self.corpus.profile(id) for id in execution.tables]
             of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
-            found = [place for one in of_name for place in quick._places(value, one, name)]
-            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in found))):
+            places = [place for one in of_name for place in quick._places(value, one, name)]
+            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in places))):
                 stored = f"but {', '.join(map(repr, spellings[:_SPELLINGS]))}" if spellings else "nor a text with it"
-                said.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
-        return "; ".join(said)
+                reasons.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
+        return "; ".join(reasons)
 
     def _query(self, sql: str) -> Query:
         """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
@@ -581,8 +583,8 @@ class Tools:
         )
         note, common, is_ordered = "", list[gives.Value](), known.family in ("integer", "real", "date")
         try:
-            found = rows_of(self._run(statement, _COMMON, False)[0])
-            page, *_ = page_of(found, 0, TOKENS / 2)
+            counts = rows_of(self._run(statement, _COMMON, False)[0])
+            page, *_ = page_of(counts, 0, TOKENS / 2)
             common = [{"value": value, "rows": rows} for value, rows in page]
         except SQLFailed as error:
             note = f"its values were not counted: {error}"
@@ -610,10 +612,10 @@ class Tools:
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
         page, _, _ = page_of(places[:_PLACES], 0, TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
-        shown = [
+        listed = [
             gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
         ]
-        return gives.Places(about=ABOUT_CELLS, places=shown, note="; ".join(filter(None, [note, more])))
+        return gives.Places(about=ABOUT_CELLS, places=listed, note="; ".join(filter(None, [note, more])))
 
     def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
         """The tables to search: those that are named; else all if they are small, or those known to have the value."""
@@ -623,9 +625,9 @@ class Tools:
         if sum(profile.rows or 0 for profile in readable) <= _SEARCHED:
             return readable, ""
         index = index_of(self.corpus, get_embedder())
-        held = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
-        found = [profile for profile in readable if profile.id in held][:_KEYS]
-        return found, (
+        having = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
+        chosen = [profile for profile in readable if profile.id in having][:_KEYS]
+        return chosen, (
             "the tables are too large to search. Only tables known to have the whole value are shown; name tables to "
             "search them"
         )
@@ -675,7 +677,7 @@ class Tools:
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
-        told = gives.Answered(
+        result = gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
@@ -687,7 +689,7 @@ class Tools:
             rows_behind=behind,
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )
-        return {**told, "metrics": [*map(str, answer.metrics)]} if answer.metrics else told
+        return {**result, "metrics": [*map(str, answer.metrics)]} if answer.metrics else result
 
     @_of_now
     def learn(self, question: str, sql: str) -> gives.Learned:
@@ -702,8 +704,8 @@ class Tools:
         """
         if not self.may_learn:
             raise NotConfigured("learn is not allowed here")
-        found = learn_queries(self.corpus, question, sql)
-        return gives.Learned(learned=found.learned, note=repr(found))
+        learned = learn_queries(self.corpus, question, sql)
+        return gives.Learned(learned=learned.learned, note=repr(learned))
 
     # --- names
 

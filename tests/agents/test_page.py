@@ -106,12 +106,12 @@ def test_keys_are_told_to_the_corpus(shop: Path):
     served = Served(corpus)
 
     def said(answer: Any) -> dict[str, str]:
-        return {f"{one['left']} = {one['right']}": one["said"] for one in answer["keys"]}
+        return {f"{one['left']} = {one['right']}": one["decision"] for one in answer["keys"]}
 
     name = "shop.orders.customer_id = shop.customers.id"
     assert said(served.ask("keys")[2])[name] == ""
     assert said(served.ask("keys", key("forbid", *ORDERS_KEY))[2])[name] == "forbidden"
-    forbidden = next(one for one in served.ask("keys")[2]["keys"] if one["said"] == "forbidden")
+    forbidden = next(one for one in served.ask("keys")[2]["keys"] if one["decision"] == "forbidden")
     assert forbidden["evidence"]["contained"] == 1.0
     assert f"not {name}" in repr(tf.open_corpus(shop).keys)
     assert said(served.ask("keys", key("accept", *ORDERS_KEY))[2])[name] == "accepted"
