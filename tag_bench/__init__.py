@@ -136,9 +136,9 @@ def benchmark(
             if incomplete is not None:
                 raise incomplete
 
-        told = "Where the JSON goes; - for standard output."
+        help_text = "Where the JSON goes; - for standard output."
         default = "-" if table is None else None
-        option = click.option("--json", "output", type=click.File("w"), default=default, help=told)
+        option = click.option("--json", "output", type=click.File("w"), default=default, help=help_text)
         return click.command(name, cls=SpreadCommand)(option(run))
 
     return made
@@ -146,8 +146,8 @@ def benchmark(
 
 def number(name: str, default: int | None, help: str, *, least: int = 1, called: str = "") -> Callable[..., Any]:
     """An option that is a whole number; ``called`` is its parameter, if it has another name."""
-    kind, shown = click.IntRange(min=least), default is not None
-    return click.option(*filter(None, (name, called)), type=kind, default=default, show_default=shown, help=help)
+    kind, shows = click.IntRange(min=least), default is not None
+    return click.option(*filter(None, (name, called)), type=kind, default=default, show_default=shows, help=help)
 
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

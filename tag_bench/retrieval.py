@@ -306,7 +306,7 @@ def command(
         except ReplayMiss as miss:
             raise click.ClickException(str(miss)) from miss
     if descriptions is not None or annotator is not None:
-        dataset = dataset.told()
+        dataset = dataset.with_descriptions()
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
     if drawn_questions is not None:

@@ -97,17 +97,17 @@ class Reply:
 
 def rows_of(message: str) -> list[dict[str, Any]]:
     """The rows in an operator's prompt: a single one, or those of a pack."""
-    said = {key: json.loads(text) for key, text in _SAID_ONCE.findall(message)}
-    fields = said.get("Fields of each row: ", [])
-    rows = (json.loads(text) for text in _SHOWN.findall(message))
+    shared = {key: json.loads(text) for key, text in _SHARED.findall(message)}
+    fields = shared.get("Fields of each row: ", [])
+    rows = (json.loads(text) for text in _ROW_LINE.findall(message))
     return [
-        said.get("Every row has ", {}) | (row if isinstance(row, dict) else dict(zip(fields, row, strict=True)))
+        shared.get("Every row has ", {}) | (row if isinstance(row, dict) else dict(zip(fields, row, strict=True)))
         for row in rows
     ]
 
 
-_SAID_ONCE = re.compile(r"^(Every row has |Fields of each row: )([\[{].*?[\]}])(?: and:)?$", re.MULTILINE)
-_SHOWN = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
+_SHARED = re.compile(r"^(Every row has |Fields of each row: )([\[{].*?[\]}])(?: and:)?$", re.MULTILINE)
+_ROW_LINE = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
 """One answer for all requests, a function of the request, a queue, or answers by prompt."""
@@ -258,10 +258,10 @@ class Server:
         self.rounds += not self.in_flight
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
-        asked = json.dumps(body["messages"] if "messages" in body else body["input"])
+        content = json.dumps(body["messages"] if "messages" in body else body["input"])
         if self._history:
-            self._attempts[asked] += 1
-        request = Request(body, headers, self.count, self._attempts[asked], self.in_flight)
+            self._attempts[content] += 1
+        request = Request(body, headers, self.count, self._attempts[content], self.in_flight)
         self.count += 1
         if self._history:
             self.requests.append(request)
