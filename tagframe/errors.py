@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tagframe.answer import Answer
-    from tagframe.joins import JoinPlan
-
 T = TypeVar("T")
 
 logging.getLogger("tagframe").addHandler(logging.NullHandler())  # who wants the log says so
@@ -263,10 +260,10 @@ class AmbiguousJoin(JoinError, ValueError):
     """Tables join in several ways that are equally likely.
 
     Attributes:
-        plans: one for each way; the first is the one that would have been used.
+        plans: a :class:`tagframe.JoinPlan` for each way; the first is the one that would have been used.
     """
 
-    def __init__(self, message: str, plans: Sequence[JoinPlan]) -> None:
+    def __init__(self, message: str, plans: Sequence[Any]) -> None:
         super().__init__(message)
         self.plans = list(plans)
 
@@ -529,10 +526,10 @@ class DoubtedAnswer(TagframeError, RuntimeError):
     """There is a reason to doubt an answer, and ``on_doubt="raise"`` was given.
 
     Attributes:
-        answer: the answer, with the reasons in its ``doubts``.
+        answer: the :class:`tagframe.Answer`, with the reasons in its ``doubts``.
     """
 
-    def __init__(self, message: str, answer: Answer) -> None:
+    def __init__(self, message: str, answer: Any) -> None:
         super().__init__(message)
         self.answer = answer
 

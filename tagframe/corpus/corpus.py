@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -112,7 +111,6 @@ class Corpus(Displayable):
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
         self._facts.reads(reader_of(self._origins))
-        self._whole: Future[Corpus] | None = None
         self._under: Corpus | None = None
         self._again: Callable[[], Corpus] | None = None
         self._changes: tuple[str, ...] = ()
@@ -268,26 +266,6 @@ class Corpus(Displayable):
         """The id of every table, sorted: ``database.table``."""
         return tuple(self._by_id)
 
-    @property
-    def unprofiled(self) -> tuple[str, ...]:
-        """The ids of tables of a first look that are not profiled yet; their rows can be read."""
-        return tuple(
-            profile.id
-            for profile in self._found
-            if profile.rows is None and profile.id in self._origins and self._origins[profile.id].engine is not None
-        )
-
-    def whole(self, timeout: float | None = None) -> Corpus:
-        """The corpus with all tables profiled; after a first look, this waits for them.
-
-        Args:
-            timeout: seconds to wait; None for no limit.
-
-        Raises:
-            TimeoutError: the time is over.
-        """
-        return self if self._whole is None else self._whole.result(timeout)
-
     def refresh(self) -> Corpus:
         """The corpus as its source is now: opened again with the same arguments; this one stays as it is.
 
@@ -333,7 +311,7 @@ class Corpus(Displayable):
     def __getstate__(self) -> dict[str, Any]:
         # Another process does not wait for the profiles; and it gets no hidden cells.
         known = self._knowledge.known
-        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements"])
+        left = dict.fromkeys(["_again", "_followed", "_names", "_told", "_statements"])
         state = {**self.__dict__, **left}
         found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
         return {**state, "_found": found, "_origins": origins, "version": __version__}
@@ -575,7 +553,7 @@ class Corpus(Displayable):
             sight = Sight(**kept)
         else:
             sight = Sight(hide or (), tables, where or {}, say_hidden)
-        profiles, origins, told = seen_by(sight, self.whole(), self._knowledge, check=given)
+        profiles, origins, told = seen_by(sight, self, self._knowledge, check=given)
         if given:
             self._knowledge.tell({fact: sight.to_json()})
         return Corpus(profiles, origins, is_whole=False, knowledge=told)
@@ -707,12 +685,5 @@ def following(corpus: Corpus, seconds: float) -> Corpus:
     """The given corpus, whose :meth:`Corpus.current` is opened again if it is older than this."""
     assert corpus._again is not None
     first = opened_by(corpus.subset(corpus.ids), corpus._again)
-    first._whole = corpus._whole
     corpus._followed = Refreshing(first, seconds, are_alike)
-    return corpus
-
-
-def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
-    """The given corpus, marked as a first look at ``whole``, which is not ready yet."""
-    corpus._whole = whole
     return corpus

@@ -16,9 +16,8 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_of, cached
-from tagframe.corpus.corpus import Corpus, following, laid_over, opened_by, with_whole
+from tagframe.corpus.corpus import Corpus, following, laid_over, opened_by
 from tagframe.corpus.discover import ASKED, SourceFile, discover
-from tagframe.corpus.first_look import first_look_at, in_background
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
@@ -78,7 +77,6 @@ def open_corpus(
     csv: Mapping[str, Any] | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
-    first_look: bool = False,
     follow_links: bool = False,
     apart: bool = False,
     password_from: str | Callable[[], str] | None = None,
@@ -115,9 +113,6 @@ def open_corpus(
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether to show a bar while tables are profiled. None takes the setting of that name; its default
             shows a bar in a terminal or a notebook if profiling takes long.
-        first_look: do not wait for new and changed files. They are profiled in the background, and until then the
-            corpus knows only the names and declared types of their tables. ``corpus.unprofiled`` has their ids, results
-            of retrieval mention it, and ``corpus.whole()`` waits until all tables are profiled.
         follow_links: follow links that lead out of the folder, and read files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
         apart: keep the databases of a folder apart: no key is looked for between them. Otherwise a folder is one place:
@@ -183,7 +178,7 @@ def open_corpus(
         named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()
         held = cached(server.kind, named) if catalogue is None else Catalogue(Path(catalogue))
         kept = SourceCatalogue(held, catalogue is not None, FactsFile.of_source(server.identity))
-        return _open_files(None, files, kept.load(), kept, progress, first_look)
+        return _open_files(None, files, kept.load(), kept, progress)
     path = Path(source).expanduser()
     try:
         is_ours = path.is_file() and is_catalogue(path)
@@ -192,7 +187,7 @@ def open_corpus(
     if is_ours:
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told, apart)
+        return _open_catalogue(Catalogue(path), progress, follow_links, told, apart)
     files = discover(path, engine, follow_links=follow_links, csv=told)
     read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
     for pattern in patterns_of(told):
@@ -200,7 +195,7 @@ def open_corpus(
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
     held = cache_of(path) if catalogue is None else Catalogue(Path(catalogue))
     kept = SourceCatalogue(held, catalogue is not None, FactsFile.of_source(str(path.resolve())), facts_beside(path))
-    return _open_files(path, files, kept.load(), kept, progress, first_look, apart)
+    return _open_files(path, files, kept.load(), kept, progress, apart)
 
 
 class ProfileFrame(Protocol):
@@ -282,9 +277,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
     return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
 
 
-def _open_catalogue(
-    catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool, csv: str, apart: bool
-) -> Corpus:
+def _open_catalogue(catalogue: Catalogue, progress: bool | None, follow_links: bool, csv: str, apart: bool) -> Corpus:
     contents = catalogue.load()
     source = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
@@ -306,7 +299,7 @@ def _open_catalogue(
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return _open_files(contents.root, files, contents, kept, progress, first_look, apart)
+    return _open_files(contents.root, files, contents, kept, progress, apart)
 
 
 def _open_files(
@@ -315,13 +308,8 @@ def _open_files(
     known: Contents,
     kept: SourceCatalogue,
     progress: bool | None,
-    first_look: bool = False,
     apart: bool = False,
 ) -> Corpus:
-    looked = first_look_at(files, known) if first_look else None
-    if looked is not None:
-        corpus = _assembled(files, replace(known, root=root, sources=looked), (), kept, apart)
-        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, kept, progress, apart=apart)))
     engines = {file.key: file.engine for file in files}
     kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
     indexed = index_files(files, known, kept, progress)

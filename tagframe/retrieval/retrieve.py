@@ -300,8 +300,6 @@ def _retrieved(
         notes += _what_helps(index, prepared.tables, statements)
     if size is not None and size > available:
         notes.append(f"k={size}, but there are only {available} tables to choose from: all are returned")
-    if unprofiled := len(corpus.unprofiled):
-        notes.append(f"{unprofiled} of {len(corpus)} tables are known by name only; corpus.whole() reads the rest")
     if (letters := len(question) + len(evidence)) > LONGEST:
         read = "the question and its evidence" if evidence else "the question"
         notes.append(f"only the first {LONGEST:,} of {letters:,} characters of {read} were read")

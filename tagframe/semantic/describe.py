@@ -28,9 +28,8 @@ def describe(self: Corpus, name: str | Path | pd.DataFrame, text: str | None = N
     - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders ``database_description``.
       Empty descriptions are skipped; of two descriptions of the same thing, the later one counts.
     - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a dbt
-      project, the YAML of Snowflake's semantic views. Its descriptions, synonyms, keys and metrics stand below what a
-      person said, and above what is inferred. Its keys are checked against the rows. The same model, read again,
-      replaces what it said before.
+      project. Its descriptions, synonyms, keys and metrics stand below what a person said, and above what is inferred.
+      Its keys are checked against the rows. The same model, read again, replaces what it said before.
     - a folder of such files.
 
     Args:

@@ -1,8 +1,7 @@
 """A semantic model in Apache Ossie's form, matched with the tables of a corpus.
 
-Apache Ossie (formerly OSI), core metadata specification: datasets with fields, relationships, metrics. The models of
-dbt and Snowflake are brought into this form first (:mod:`~tagframe.semantic.dbt`,
-:mod:`~tagframe.semantic.snowflake`).
+Apache Ossie (formerly OSI), core metadata specification: datasets with fields, relationships, metrics. dbt's models
+are brought into this form first (:mod:`~tagframe.semantic.dbt`).
 """
 
 from __future__ import annotations
@@ -80,9 +79,9 @@ def models_in(plain: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return found if any(isinstance(one.get("datasets"), list) for one in found) else []
 
 
-def ansi(expression: str, dialect: str = "ANSI_SQL") -> dict[str, Any]:
+def ansi(expression: str) -> dict[str, Any]:
     """An expression in Ossie's form."""
-    return {"dialects": [{"dialect": dialect, "expression": expression}]}
+    return {"dialects": [{"dialect": "ANSI_SQL", "expression": expression}]}
 
 
 def own_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +159,7 @@ def taken(model: Mapping[str, Any], form: str, table_of: Tables, column_of: Colu
 
     Args:
         model: in Ossie's form.
-        form: whose model it is: "Ossie", "dbt" or "Snowflake".
+        form: whose model it is: "Ossie" or "dbt".
         table_of, column_of: find tables and columns.
     """
     return _Reader(model, form, table_of, column_of).read()

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import indexing
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.told.files import facts_folder
 from tagframe.errors import CatalogueWarning, CopiedDataWarning, HiddenColumn, UnreadableFacts
@@ -257,56 +256,6 @@ def test_a_folder_whose_name_has_a_dot(tmp_path, cache_folder, monkeypatch):
     assert is_hidden(again, "t", "secret")
     assert seen
     assert not any(b"zqs-" in data for data in seen)
-
-
-@pytest.fixture
-def slow_profiling(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """The profiling of a table called ``customers`` waits, after its rows were read, until it may go on."""
-    read, may_go_on = threading.Event(), threading.Event()
-    real = indexing.profile_table
-
-    def profile_table(database, shape, chunks, **options):
-        profile = real(database, shape, chunks, **options)
-        if shape.name == "customers":
-            read.set()
-            assert may_go_on.wait(60)
-        return profile
-
-    monkeypatch.setattr(indexing, "profile_table", profile_table)
-    yield read, may_go_on
-    may_go_on.set()
-
-
-def test_hide_during_the_profiling_of_a_first_look(shop, cache_folder, slow_profiling, monkeypatch):
-    monkeypatch.setattr("tagframe.corpus.catalogue_file.PUT_DOWN_EVERY", 0)
-    read, may_go_on = slow_profiling
-    corpus = tf.open_corpus(shop, first_look=True)
-    assert read.wait(60)
-    corpus.hide("customers.ssn")
-    may_go_on.set()
-    whole = corpus.whole(60)
-    assert is_hidden(whole, "customers", "ssn")
-    assert whole.profile("customers").rows == 3
-    assert b"zqs-" not in below(cache_folder, facts_folder())
-    assert b"zqs-" not in pickle.dumps(whole)
-
-
-def test_hide_while_another_corpus_indexes(shop, cache_folder, slow_profiling):
-    read, may_go_on = slow_profiling
-    first = tf.open_corpus(shop, first_look=True)
-    assert read.wait(60)
-    done: list[tf.Corpus] = []
-    other = tf.open_corpus({"frames": pd.DataFrame({"a": [1]})})
-    thread = threading.Thread(target=lambda: done.append(first.whole(60)))
-    thread.start()
-    second = tf.open_corpus(shop, first_look=True, catalogue=cache_folder / "other.catalogue")
-    second.hide("customers.ssn")
-    may_go_on.set()
-    thread.join()
-    second.whole(60)
-    assert is_hidden(done[0], "customers", "ssn")
-    assert len(other) == 1
-    assert b"zqs-" not in below(cache_folder, facts_folder())
 
 
 def test_a_corpus_that_was_opened_before_knows_of_it(shop, cache_folder):
