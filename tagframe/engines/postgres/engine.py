@@ -12,7 +12,6 @@ import pandas as pd
 from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.derived import derivations_of
 from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
@@ -28,7 +27,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
-from tagframe.engines.sql_text import Derivations, schema_and_name
+from tagframe.engines.sql_text import schema_and_name
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """
@@ -194,11 +193,6 @@ class PostgresEngine(SQLEngine):
             name = quoted(column.name)
             parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
         return ", ".join(parts) or "NULL"
-
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views, generated columns and tables that inherit, as the server's system catalogs have them."""
-        with looking(self.server) as held:
-            return derivations_of(held, columns)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the system catalogs and of the counters of all tables."""
