@@ -11,8 +11,7 @@ import pandas as pd
 
 from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
-from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.derived import derivations_of
+from tagframe.engines.postgres.connection import Reading, Server, Session
 from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
@@ -28,7 +27,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
-from tagframe.engines.sql_text import Derivations, schema_and_name
+from tagframe.engines.sql_text import schema_and_name
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """
@@ -82,8 +81,8 @@ class PostgresEngine(SQLEngine):
             ServerGone: it cannot be reached.
             SourceNotFound: a schema that was asked for is not there.
         """
-        with looking(self.server) as held:
-            found = _looked(self, held)
+        with looking(self.server) as session:
+            found = _looked(self, session)
         for name in self.schemas or ():
             if name not in found.schemas:
                 raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
@@ -99,26 +98,26 @@ class PostgresEngine(SQLEngine):
         Raises:
             UnreadableTable: the server does not have that extension, or its user may not read it.
         """
-        with looking(self.server) as held:
-            log = held.rows(_LOG)
+        with looking(self.server) as session:
+            log = session.rows(_LOG)
             if not log:
                 raise UnreadableTable(
                     f"{self.identity} has no extension pg_stat_statements, which counts the statements that are run: "
                     "add it to shared_preload_libraries, then run CREATE EXTENSION pg_stat_statements"
                 )
-            rows = held.rows(_RAN.format(**log[0]), "pg_stat_statements")
+            rows = session.rows(_RAN.format(**log[0]), "pg_stat_statements")
         return ((row["query"], int(row["calls"])) for row in rows)
 
     def views(self) -> Iterator[tuple[str, int]]:
         """The definitions of views, materialised ones too, each with 1."""
-        with looking(self.server) as held:
-            rows = held.rows(_VIEWS, "the definitions of views")
+        with looking(self.server) as session:
+            rows = session.rows(_VIEWS, "the definitions of views")
         return ((row["definition"], 1) for row in rows if row["definition"])
 
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
-        with looking(self.server) as held:
-            return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(held, self.schemas)]
+        with looking(self.server) as session:
+            return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(session, self.schemas)]
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """The server's statistics, if they are fresh; else a sample."""
@@ -195,15 +194,10 @@ class PostgresEngine(SQLEngine):
             parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
         return ", ".join(parts) or "NULL"
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views, generated columns and tables that inherit, as the server's system catalogs have them."""
-        with looking(self.server) as held:
-            return derivations_of(held, columns)
-
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the system catalogs and of the counters of all tables."""
-        with looking(self.server) as held:
-            return Stamp(0, 0, state_of(held, self.schemas))
+        with looking(self.server) as session:
+            return Stamp(0, 0, state_of(session, self.schemas))
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
@@ -223,14 +217,14 @@ class PostgresEngine(SQLEngine):
         """In a transaction of its own that only reads; ``relations`` go along as values."""
         readables = statement.tables
         names = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
-        with looking(self.server) as held:
-            now = self._all_there(tables_now(held, names.values()), list(names)) if names else {}
-            schemas = [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
-        tables = {
-            name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
-            for name, readable in readables.items()
-        }
-        return run_statement(statement, server=self.server, tables=tables, schemas=schemas)
+        with looking(self.server, statement.seconds_left) as session:
+            now = self._all_there(tables_now(session, names.values()), list(names)) if names else {}
+            schemas = [row["name"] for row in session.rows("SELECT nspname::text AS name FROM pg_namespace")]
+            tables = {
+                name: (now[one.table], [c.name for c in now[one.table].columns if c.name not in one.hidden])
+                for name, one in readables.items()
+            }
+            return run_statement(statement, session=session, tables=tables, schemas=schemas)
 
     def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
         for table in tables:
@@ -290,12 +284,12 @@ class _Rows:
 _last: dict[PostgresEngine, tuple[str, Looked]] = {}
 
 
-def _looked(engine: PostgresEngine, held: Held) -> Looked:
+def _looked(engine: PostgresEngine, session: Session) -> Looked:
     """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
-    state = state_of(held, engine.schemas)  # before the look: what changes in between is looked at again
+    state = state_of(session, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:
-        known = (state, looked(held, engine.schemas))
+        known = (state, looked(session, engine.schemas))
         _last.clear()
         _last[engine] = known
     return known[1]
