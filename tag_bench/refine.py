@@ -25,9 +25,9 @@ from tag_bench.measured import percent, reliability
 from tag_bench.records import RECORDS, Record, Records, embedder_name, settings_of
 from tag_bench.retrieval import AUTO, chosen_tables
 from tagframe.embed import get_embedder
-from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.methods import Auto
 from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances, possible
 
 WEIGHTS = (0.0, 2.0, 4.0, 8.0)
@@ -55,7 +55,7 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
 
 def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Record]]:
     """What is chosen for each question, by weight."""
-    method = METHODS["auto"]
+    method = Auto()
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
 

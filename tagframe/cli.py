@@ -110,7 +110,7 @@ def _opened(corpus: str) -> tagframe.Corpus:
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _k = click.option("-k", type=_Count(min=1), help='How many tables, or "auto": as many as the question needs.')
-_method = click.option("--method", help='How tables are chosen: "greedy", "dense", ….')
+_method = click.option("--method", help='How tables are chosen: "dense", "jar:variant=F,as_printed", ….')
 _lm = click.option("--lm", help='A litellm model name, or "replay:STORE" [env: TAGFRAME_LM].')
 _api_base = click.option("--api-base", help="An OpenAI-compatible server [env: TAGFRAME_API_BASE].")
 _store = click.option("--store", help="The response store's file [env: TAGFRAME_STORE].")
@@ -246,7 +246,6 @@ def check_keys(corpus: str, **settings: str | None) -> None:
 @click.argument("question")
 @_k
 @_method
-@click.option("--as-printed", is_flag=True, help='"greedy", "exact" and "mip" in the form of their papers.')
 @_model
 @_json
 def retrieve(
@@ -254,7 +253,6 @@ def retrieve(
     question: str,
     k: HowMany,
     method: str | None,
-    as_printed: bool,
     as_json: bool,
     **settings: str | None,
 ) -> None:
@@ -263,7 +261,7 @@ def retrieve(
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
-        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method, as_printed=as_printed)
+        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
     _show(found, as_json)
 
 

@@ -70,7 +70,7 @@ def test_tables():
 
 
 def test_retrieve_json_has_the_promised_shape():
-    found = json.loads(run("retrieve", DATA, QUESTION, "-k", 4, "--method", "greedy", "--json"))
+    found = json.loads(run("retrieve", DATA, QUESTION, "-k", 4, "--method", "iterative-jar", "--json"))
     assert set(found) == {"question", "tables", "joins", "note", "confidence"}
     assert found["question"] == QUESTION
     assert {hit["id"] for hit in found["tables"]} == {
@@ -255,7 +255,7 @@ def test_ask_reads_the_environment(store, monkeypatch):
     [
         (("tables", "missing.sqlite"), "missing.sqlite"),
         (("retrieve", DATA, "  "), "question"),
-        (("retrieve", DATA, QUESTION, "--method", "gredy"), "did you mean 'greedy'"),
+        (("retrieve", DATA, QUESTION, "--method", "dence"), "did you mean 'dense'"),
         (("ask", DATA, QUESTION), "no language model"),
         (("merge", DATA, "flims"), "did you mean 'films'"),
         (("merge", DATA, "directors", "films", "--how", "left"), "would repeat"),

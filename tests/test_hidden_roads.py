@@ -245,7 +245,7 @@ def roads(corpus: Any, before: dict[str, Any], live: Any, folder: Path) -> Itera
     yield "an operator's rows", tried(lambda: merged.tag.sem_filter("{city} is in the south").to_csv())
     yield "a quote", tried(lambda: str(merged.tag.sem_filter("{city} is in the south", quote=True)))
     yield "rows of rag", tried(lambda: before["rag"].exec(QUESTION).to_csv()) if before["rag"] is not None else ""
-    yield "refined", tried(lambda: repr(retrieve(QUESTION, k=2, refine=True)))
+    yield "refined", tried(lambda: repr(retrieve(QUESTION, k=2, method="auto:look")))
     yield from agent_roads(corpus)
     yield "prompts", "\n".join(json.dumps(request.body) for request in live.requests)
     yield "saved", tried(lambda: corpus.save(folder / "saved.catalogue").read_bytes())

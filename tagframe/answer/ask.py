@@ -32,7 +32,7 @@ class AskOptions(SearchSettings, total=False):
     """The keywords of :func:`ask`, except ``quote``."""
 
     k: HowMany
-    method: str | Method[Any, Any] | None
+    method: str | Method | None
     limits: SQLLimits | None
     on_error: OnError
     rows_per_call: RowsPerCall
@@ -49,7 +49,7 @@ def automatic(
     corpus: Searched,
     *,
     k: HowMany = None,
-    method: str | Method[Any, Any] | None = None,
+    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -101,7 +101,7 @@ def ask(
     corpus: Corpus | RetrievedTables | None = None,
     *,
     k: HowMany = None,
-    method: str | Method[Any, Any] | None = None,
+    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",

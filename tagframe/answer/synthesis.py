@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from tagframe.answer.admission import compiled, with_admitted
 from tagframe.answer.generation import one_value
@@ -55,7 +55,7 @@ class Synthesizer:
 
     corpus: Corpus = field(repr=False)
     k: int | Literal["auto"] | None = None
-    method: str | Method[Any, Any] | None = None
+    method: str | Method | None = None
     found: RetrievedTables | None = field(default=None, repr=False)
     evidence: str = ""
     examples: Sequence[tuple[str, str]] = ()

@@ -318,6 +318,27 @@ For FIBEN none are published: BIRD's are used.
 """
 
 
+@dataclass(frozen=True)
+class GreedyWeights:
+    """λ of iterative JAR, equation 3.
+
+    The defaults of the three are the paper's (section 4, appendix A), that of the share is ours.
+
+    Attributes:
+        coverage, join, coarse: the weights of the three gains.
+        link_share: the share of the link score in a join's gain; the rest is ω. The paper uses ω only (0).
+    """
+
+    coverage: float = 2.0
+    join: float = 1.0
+    coarse: float = 4.0
+    link_share: float = 0.5
+
+
+GREEDY_WEIGHTS: Mapping[str, GreedyWeights] = dict.fromkeys(("spider", "bird", "fiben"), GreedyWeights(link_share=0.0))
+"""The paper's λ by data set: the same for all (section 4)."""
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnProblem:
     """The choice among n tables, column by column (JAR sections 3.1 to 3.3).

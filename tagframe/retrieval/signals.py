@@ -101,6 +101,7 @@ class Evidence:
         facts: by the names of :data:`FACTS`.
         looked: shape (n,), the log-odds that a model's second look adds (:mod:`tagframe.retrieval.refine`); None
             without a second look.
+        note: what the second look says to the user.
         known: what was learned from statements; None if nothing was.
         vector: of the question, if it is needed.
     """
@@ -113,6 +114,7 @@ class Evidence:
     values: tuple[ValueHit, ...]
     facts: Mapping[str, float] = field(default_factory=dict)
     looked: Floats | None = None
+    note: str = ""
     known: Known | None = None
     vector: Floats | None = None
 

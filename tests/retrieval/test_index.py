@@ -111,11 +111,11 @@ def test_a_description_is_searched(words):
         }
     )
     question = "how much was shipped"
-    for method in ("auto", "lexical", "dense", "greedy"):
+    for method in ("auto", "lexical", "dense", "iterative-jar"):
         before = retrieve_tables(question, corpus, k=2, method=method, embedder=words)
         assert not any("shipped" in " ".join(hit.reasons) and "named" in " ".join(hit.reasons) for hit in before)
     corpus.describe("shop.orders.st", "status code, 3 = shipped")
-    for method in ("auto", "lexical", "dense", "greedy"):
+    for method in ("auto", "lexical", "dense", "iterative-jar"):
         found = retrieve_tables(question, corpus, k=1, method=method, embedder=words)
         assert found.ids == ["shop.orders"], method
         assert "named in the question: shipped" in found[0].reasons

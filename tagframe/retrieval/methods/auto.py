@@ -10,22 +10,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.decompose import Decomposer
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.families import mixed_copies
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, TOLD, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
-from tagframe.retrieval.method import Method, Prepared, anchors
+from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
-from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import (
+    CONFIDENCE,
+    LINKED,
+    Floats,
+    RowKind,
+    Selection,
+    SelectionProblem,
+    best_first,
+    spanning_forest,
+)
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
@@ -356,11 +366,6 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
     return f"{tables}, {confidence:.0%} likely enough{following}"
 
 
-def evidence(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Evidence:
-    """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
-    return gather(index, question)
-
-
 def among_promising(
     index: RetrievalIndex,
     question: Question,
@@ -403,14 +408,58 @@ def among_promising(
     return Prepared(tables, problem, question.told, found)
 
 
-AUTO = Method(
-    "auto",
-    "a fitted posterior over sets of tables, which also decides how many",
-    evidence,
-    among_promising,
-    fitted,
-    decomposer=Decomposer(),
-    takes_coarse=False,
-    says_k=True,
-    refines=True,
-)
+@dataclass(frozen=True, kw_only=True)
+class Auto(WithSubqueries):
+    """The default: a fitted posterior over sets of tables, which also decides how many (:func:`fitted`).
+
+    Attributes:
+        confidence: for ``k="auto"``, the probability with which the tables must be complete. ``found.confidence`` is
+            the probability that they reach.
+        look: a model takes a second look. It reads the best candidates in one call, and says which are needed and what
+            is missing. Missing tables are searched for, and the model is asked once more. Its answer is added to the
+            other evidence.
+        weights: those of a fit; the shipped ones if None.
+
+    Raises:
+        InvalidArgument: a confidence that is not between 0 and 1, or a text as ``subqueries`` that is not "model".
+    """
+
+    name: ClassVar[str] = "auto"
+    summary: ClassVar[str] = "a fitted posterior over sets of tables, which also decides how many"
+    chooses_k: ClassVar[bool] = True
+
+    confidence: float = CONFIDENCE
+    look: bool = False
+    weights: Weights | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_number = isinstance(self.confidence, (int, float, np.number)) and not isinstance(self.confidence, bool)
+        if not is_number or not 0 < self.confidence < 1:
+            raise InvalidArgument(
+                f"confidence must be a probability between 0 and 1, such as 0.9; got {self.confidence!r}"
+            )
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model takes a second look."""
+        return self.look
+
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Evidence:
+        """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
+        return gather(index, question)
+
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Evidence, anchored: int | None, k: int | None
+    ) -> Prepared[SelectionProblem]:
+        """The problem over the most promising tables."""
+        prepared = among_promising(index, question, relevance, anchored, k, self.weights)
+        return replace(prepared, problem=replace(prepared.problem, confidence=float(self.confidence)))
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The k tables that the question most probably needs; with k None, as many as it needs."""
+        return fitted(problem, k, self.weights)
+
+    def note(self, index: RetrievalIndex, prepared: Prepared[Any]) -> str:
+        """What is unusual of the embedder."""
+        return unfitted(index.embedder)
