@@ -65,8 +65,8 @@ class _Witness:
 
 
 def _positions(rows: int) -> list[int]:
-    found: list[int] = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round()).astype(int).tolist()
-    return found
+    positions: list[int] = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round()).astype(int).tolist()
+    return positions
 
 
 class _Token(str):

@@ -88,20 +88,20 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
     keys = _Keys(corpus)
 
     def tables(request: Request) -> Response:
-        found = [
+        rows = [
             {"id": one.id, "database": one.database, "name": one.name, "rows": one.rows, "estimated": one.estimated}
             for one in corpus.profiles
         ]
-        return _json({"tables": found})
+        return _json({"tables": rows})
 
     def search(request: Request) -> Response:
-        found = corpus.retrieve_tables(request.query_params.get("question", ""))
-        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in found]
+        tables = corpus.retrieve_tables(request.query_params.get("question", ""))
+        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in tables]
         return _json(
             {
                 "tables": hits,
-                "keys": keys.with_decisions(without_roles(found.joins, corpus), forbidden=False),
-                "note": found.note,
+                "keys": keys.with_decisions(without_roles(tables.joins, corpus), forbidden=False),
+                "note": tables.note,
             }
         )
 

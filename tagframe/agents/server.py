@@ -204,13 +204,13 @@ class CorpusServer:
         async with anyio.create_task_group() as beside:
             beside.start_soon(self._tell, ctx, doing)
             try:
-                found = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
+                result = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(stopping.stop)
                 raise
             beside.cancel_scope.cancel()
-        return found
+        return result
 
     async def _tell(self, ctx: ServerRequestContext[Any, Any], doing: list[str]) -> None:
         """Report progress to the client every second, with the current step."""
@@ -262,10 +262,10 @@ class CorpusServer:
         return types.ReadResourceResult(contents=[contents])
 
     async def _resource(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        found = await self._worked(ctx, work)
-        if isinstance(found, _Failed):
-            raise MCPError(types.INVALID_PARAMS, found.text)
-        return found
+        result = await self._worked(ctx, work)
+        if isinstance(result, _Failed):
+            raise MCPError(types.INVALID_PARAMS, result.text)
+        return result
 
     async def _list_prompts(self, ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListPromptsResult:
         question = types.PromptArgument(name="question", description="The question to answer.", required=True)

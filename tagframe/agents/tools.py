@@ -195,22 +195,24 @@ class Tools:
             question: The user's words.
             k: How many tables; default as needed.
         """
-        found = retrieve_tables(question, self.corpus, k=k)
-        plans = found.plans
-        near = near_columns(found)
+        retrieved = retrieve_tables(question, self.corpus, k=k)
+        plans = retrieved.plans
+        near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
-        notes = [found.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
-        likely = [hit for hit in found if hit.probability is None or hit.probability >= _LIKELY] or list(found)[:1]
-        others = [self._name(hit.id) for hit in found if hit not in likely]
+        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _LIKELY] or list(retrieved)[
+            :1
+        ]
+        others = [self._name(hit.id) for hit in retrieved if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
         for most in _COLUMNS:
             result = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
-                tables=[self._found(hit.id, found, near(hit.id, most)) for hit in likely],
+                tables=[self._found(hit.id, retrieved, near(hit.id, most)) for hit in likely],
                 joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
-                confidence=rounded(found.confidence),
+                confidence=rounded(retrieved.confidence),
                 note="; ".join(filter(None, notes)),
             )
             if others:
@@ -219,7 +221,7 @@ class Tools:
                 result["metrics"] = metrics
             if tokens_of(result) <= TOKENS:
                 return result
-        raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
+        raise InvalidArgument(f"{len(retrieved)} tables are too many to show: ask for k={len(retrieved) // 2} or fewer")
 
     def _spanned(self, plan: JoinPlan) -> str:
         """The databases of a plan, if there are several."""
@@ -235,8 +237,8 @@ class Tools:
             for one in plan.named
         ]
 
-    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
-        hit, profile = found[id], self.corpus.profile(id)
+    def _found(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
+        hit, profile = retrieved[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
         described: gives.FoundTable = {
             "id": id,

@@ -84,7 +84,7 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
         columns[step.table].update(dict.fromkeys(step.columns))
     names = [source.called for source in plan.sources]
     several = len({source.database for source in plan.sources}) > 1
-    found = {}
+    boxes = {}
     for table in plan.tables:
         source = plan.source(table)
         title = source.called if names.count(source.called) == 1 else source.id
@@ -95,8 +95,8 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
         stacked = counted(len(source.parts), "table") if source.parts else ""
         subtitle = ", ".join(part for part in (own, rows, stacked, bridge, database) if part)
         tooltip = f"{source.id}: {', '.join(source.columns)}"
-        found[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
-    return found
+        boxes[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
+    return boxes
 
 
 def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, float]:

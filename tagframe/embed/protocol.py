@@ -127,12 +127,12 @@ def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]
         spans: where each word starts and ends.
     """
     one_pass = getattr(embedder, "encode_words", None)
-    found: TextVectors | None = None if one_pass is None else one_pass(text, spans)
-    if found is None:
+    vectors_of_text: TextVectors | None = None if one_pass is None else one_pass(text, spans)
+    if vectors_of_text is None:
         words = [text[start:end].lower() for start, end in spans]
         vectors = encoded(embedder, [text, *words], "query").astype(np.float64)
-        found = TextVectors(vectors[0], vectors[1:])
-    return found
+        vectors_of_text = TextVectors(vectors[0], vectors[1:])
+    return vectors_of_text
 
 
 def expect(embedder: Embedder, texts: Sequence[str]) -> None:

@@ -103,8 +103,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         if getattr(self._model.tokenizer, "is_fast", False):
             prompt = _prompt_of(self._model)
             limits = {"truncation": True, "max_length": self._model.max_seq_length}
-            found = self._model.tokenizer(prompt + text, return_offsets_mapping=True, **limits)["offset_mapping"]
-            offsets = [(start - len(prompt), end - len(prompt)) for start, end in found]
+            positions = self._model.tokenizer(prompt + text, return_offsets_mapping=True, **limits)["offset_mapping"]
+            offsets = [(start - len(prompt), end - len(prompt)) for start, end in positions]
         (output,) = encode_of(self._model, "query")([text], output_value=None, show_progress_bar=False)
         return output["sentence_embedding"].cpu().numpy(), output["token_embeddings"].cpu().numpy(), offsets
 

@@ -383,13 +383,13 @@ class Run:
     def _look_up(self, store: ResponseStore, requests: Sequence[_Request]) -> dict[tuple[Stored, bytes], StoredAnswer]:
         """The stored answers to these, by which may answer, and key."""
         lm = self._route.lm
-        found: dict[tuple[Stored, bytes], StoredAnswer] = {}
+        by_key: dict[tuple[Stored, bytes], StoredAnswer] = {}
         for stored in {one.job.batch.stored for one in requests}:
             keys = [one.job.key for one in requests if one.job.batch.stored == stored]
             with contextlib.suppress(sqlite3.Error):  # as where it cannot be read: they are asked for
                 answers = store.lookup(keys, *lm.stored_as, stored)
-                found |= {(stored, key): answer for key, answer in answers.items()}
-        return found
+                by_key |= {(stored, key): answer for key, answer in answers.items()}
+        return by_key
 
     def _take_found(self, request: _Request, answers: Mapping[tuple[Stored, bytes], StoredAnswer]) -> bool:
         """Have an answer parsed that the store has by now; gives whether there is one."""

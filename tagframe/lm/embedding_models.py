@@ -202,9 +202,11 @@ class EmbeddingModel:
             for batch, completion in zip(batches, lm.complete(prompts, max_tokens=1, description="embed"), strict=True):
                 (text, sent), *others = batch
                 if completion.text is not None and completion.ok:
-                    found = dict(zip([text for text, _ in batch], _vectors(completion.text, len(batch)), strict=True))
-                    self._keep(store, found, completion.usage.tokens_in // len(batch))
-                    vectors.update(found)
+                    vectors_of = dict(
+                        zip([text for text, _ in batch], _vectors(completion.text, len(batch)), strict=True)
+                    )
+                    self._keep(store, vectors_of, completion.usage.tokens_in // len(batch))
+                    vectors.update(vectors_of)
                 elif _is_too_much(completion.error) and others:
                     self._batch, at_once = max(1, min(self._batch, len(batch) // 2)), 1
                     work += batch

@@ -41,12 +41,12 @@ def position_of(frame: pd.DataFrame, label: Hashable) -> int:
         ColumnNotFound: there is no such column.
         InvalidArgument: there are two.
     """
-    found = [position for position, known in enumerate(frame.columns) if known == label]
-    if not found:
+    positions = [position for position, known in enumerate(frame.columns) if known == label]
+    if not positions:
         raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
-    if len(found) > 1:
-        raise InvalidArgument(f"{len(found)} columns are called {label!r}; rename them so that the name is unique")
-    return found[0]
+    if len(positions) > 1:
+        raise InvalidArgument(f"{len(positions)} columns are called {label!r}; rename them so that the name is unique")
+    return positions[0]
 
 
 def _plain(value: Any) -> Any:

@@ -132,13 +132,13 @@ def sem_dedup(
 def _near(lines: list[str], least: float) -> list[tuple[int, int, float]]:
     """The pairs whose cosine is at least ``least``, the nearest first."""
     vectors = vectors_of(lines)
-    found = []
+    pairs = []
     for start in range(0, len(lines), _CHUNK):
         cosines = vectors[start : start + _CHUNK] @ vectors.T
         for row, other in np.argwhere(cosines >= least).tolist():
             if start + row < other:
-                found.append((start + row, other, float(cosines[row, other])))
-    return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
+                pairs.append((start + row, other, float(cosines[row, other])))
+    return sorted(pairs, key=lambda pair: (-pair[2], pair[:2]))
 
 
 class _Groups:

@@ -160,7 +160,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Found:
+class CitedAnswer:
     """An answer from some rows.
 
     Attributes:
@@ -194,7 +194,7 @@ class Digest:
     cut: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
     named: bool = True
 
-    def steps(self) -> Step[Found | None]:
+    def steps(self) -> Step[CitedAnswer | None]:
         """The answer; None if there are no rows.
 
         Rows that do not fit into one prompt are answered in parts, and the partial answers are combined round by round.
@@ -202,15 +202,15 @@ class Digest:
         if not self.rows:
             return None
         parts = [Part(line, (number,)) for number, line in enumerate(self.rows)]
-        found = yield from self._read(parts, of_rows=True)
-        while len(found) > 1:
-            found = yield from self._read([one.note() for one in found], of_rows=False)
-        (last,) = found
+        answers = yield from self._read(parts, of_rows=True)
+        while len(answers) > 1:
+            answers = yield from self._read([one.note() for one in answers], of_rows=False)
+        (last,) = answers
         if self.style.shape is not None and last.cited.cells is None:  # parts that were divided became one again
             (last,) = yield from self._ask([[last.note()]], of_rows=False, shaped=True)
         return last
 
-    def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
+    def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[CitedAnswer]]:
         """The answers to the parts, packed into as few prompts as possible."""
         least = 1 if of_rows else 2
         turns = [str(turn.content) for turn in self.style.turns(of_rows, True)]
@@ -222,7 +222,7 @@ class Digest:
         packs = pack(sizes, limit if most is None else min(limit, most), least=least)
         return (yield from self._ask([[parts[at] for at in packed] for packed in packs], of_rows, len(packs) == 1))
 
-    def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
+    def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[CitedAnswer]]:
         style = self.style
         opening = (Message("system", style.task(of_rows, shaped)), *style.turns(of_rows, shaped))
         shape = style.shape if shaped else None
@@ -239,13 +239,16 @@ class Digest:
 
         answered = yield from gather_alike(packs, batch)
         settled = yield from together(
-            [self._settle(parts, of_rows, shaped, found) for parts, found in zip(packs, answered, strict=True)]
+            [
+                self._settle(parts, of_rows, shaped, completion)
+                for parts, completion in zip(packs, answered, strict=True)
+            ]
         )
         return [one for listed in settled for one in listed]
 
     def _settle(
         self, parts: Sequence[Part], of_rows: bool, shaped: bool, completion: Completion[Cited]
-    ) -> Step[list[Found]]:
+    ) -> Step[list[CitedAnswer]]:
         """The answer to a pack. A pack that is too long for the model is read in halves, or with its parts cut to half.
 
         Raises:
@@ -253,7 +256,7 @@ class Digest:
         """
         if completion.value is not None:
             behind = self._behind(parts, completion.value.numbers)
-            return [Found(completion.value, behind, sum(part.read for part in parts))]
+            return [CitedAnswer(completion.value, behind, sum(part.read for part in parts))]
         assert completion.error is not None
         middle, longest = len(parts) // 2, max(len(part.line.encode()) for part in parts)
         if not isinstance(completion.error, ContextTooLong):
@@ -318,7 +321,7 @@ def _split(answer: str, count: int) -> tuple[str, tuple[int, ...] | None]:
 
 
 def _numbers(named: str, count: int) -> tuple[int, ...]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for first, last in _RANGE.findall(named):
         low, high = int(first), int(last or first)
         if not 1 <= low <= high <= count:
@@ -326,5 +329,5 @@ def _numbers(named: str, count: int) -> tuple[int, ...]:
                 f"expected sources from 1 to {count}, got {first}{f'-{last}' if last else ''}: name only numbers that "
                 "stand before what you were shown"
             )
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))

@@ -239,8 +239,8 @@ class _Claim:
 
     def ask(self, rows: Sequence[int], known: dict[str, Reply[bool]]) -> Step[None]:
         """Ask about these rows; rows with a known answer are not asked again."""
-        found = (self.lines[row] for row in rows)
-        new = [line for line in dict.fromkeys(found) if line is not None and line not in known]
+        lines = (self.lines[row] for row in rows)
+        new = [line for line in dict.fromkeys(lines) if line is not None and line not in known]
         verdicts = yield from ask_packed(self.question, new, self.size)
         known.update(zip(new, verdicts, strict=True))
 

@@ -166,12 +166,14 @@ class _Reader:
         return text[start], start + 1  # {} names nothing, and stays, as does a brace without its partner
 
     def _position(self, name: str) -> int | None:
-        found = self._positions.get(name) or self._positions.get(name.strip(), [])
-        if len(found) > 1:
-            raise InvalidArgument(f"{len(found)} columns are called {name!r}; rename them so that the name is unique")
-        if found and found[0] not in self.named:
-            self.named.append(found[0])
-        return found[0] if found else None
+        positions = self._positions.get(name) or self._positions.get(name.strip(), [])
+        if len(positions) > 1:
+            raise InvalidArgument(
+                f"{len(positions)} columns are called {name!r}; rename them so that the name is unique"
+            )
+        if positions and positions[0] not in self.named:
+            self.named.append(positions[0])
+        return positions[0] if positions else None
 
 
 def _end_of_json(text: str, start: int) -> int | None:

@@ -160,9 +160,9 @@ def _audited(
     question: Question[T], lines: Sequence[str], size: int
 ) -> Step[tuple[dict[str, Reply[T]], int, list[str]]]:
     """Audit packs, if that was not done before: replies of audited rows, the size that was found, and remarks."""
-    found, rows = yield from together([_stored_audit(question, size, result) for result in (True, False)])
-    if found is not None:
-        return {}, Audited(found), ["Packs of this question were audited before."]
+    audited_size, rows = yield from together([_stored_audit(question, size, result) for result in (True, False)])
+    if audited_size is not None:
+        return {}, Audited(audited_size), ["Packs of this question were audited before."]
     if rows is not None and not {*rows} <= {*lines}:  # another call audits them: as in one export of several calls
         return {}, size, []
     audited: list[str] = rows or []

@@ -135,13 +135,13 @@ def cheapest_sampling(rows: Positions, risks: Floats, allowed: int, alpha: float
     expected = np.cumsum(risks)
     best = Sampling(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
     for rate in map(float, RATES):
-        found = found_at_most(allowed, rate, alpha)
-        if found < 0:
+        most_found = found_at_most(allowed, rate, alpha)
+        if most_found < 0:
             continue
-        reach = int(np.searchsorted(expected, (found + 0.5) / rate))
+        reach = int(np.searchsorted(expected, (most_found + 0.5) / rate))
         cost = rate * reach + len(rows) - reach
         if reach and cost < best.cost:
-            best = Sampling(rows, allowed, cost, rate, found, reach, float(expected[reach - 1] * (1 - rate)))
+            best = Sampling(rows, allowed, cost, rate, most_found, reach, float(expected[reach - 1] * (1 - rate)))
     return best
 
 

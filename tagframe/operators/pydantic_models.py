@@ -31,8 +31,8 @@ def model_value(model: Any) -> Value:
     schema = model.model_json_schema()
 
     def read(answer: str) -> tuple[Any, ...]:
-        found = read_model(model, answer)
-        return tuple(_cell(getattr(found, name)) for name in fields)
+        value = read_model(model, answer)
+        return tuple(_cell(getattr(value, name)) for name in fields)
 
     return Value(
         "the JSON object",
@@ -56,11 +56,11 @@ def read_model(model: Any, answer: str) -> Any:
     except AnswerRejected:
         raise
     except ValueError as error:  # pydantic's ValidationError, whose own text is very long
-        found = [
+        problems = [
             f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}"
             for one in getattr(error, "errors", list)()
         ]
-        raise AnswerRejected(f"expected JSON of {model.__name__}: {'; '.join(found[:5]) or error}") from error
+        raise AnswerRejected(f"expected JSON of {model.__name__}: {'; '.join(problems[:5]) or error}") from error
 
 
 def dtype_of(annotation: Any) -> Any:

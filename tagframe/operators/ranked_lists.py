@@ -54,10 +54,10 @@ def best(items: Sequence[int], k: int, lister: Lister, longest: int) -> Step[lis
     if len(items) < 2 or longest < 2:
         return items
     if len(items) <= longest or 2 * k <= longest:
-        found = yield from _tournament(items, k, lister, longest)
+        ranked = yield from _tournament(items, k, lister, longest)
     else:
-        found = yield from _sample_sort(items, k, lister, longest)
-    return [item for item in found if item not in lister.aside]
+        ranked = yield from _sample_sort(items, k, lister, longest)
+    return [item for item in ranked if item not in lister.aside]
 
 
 def _again(items: Sequence[int], k: int, lister: Lister, longest: int, chains: Sequence[Chain]) -> Step[list[int]]:
@@ -114,10 +114,10 @@ def _sample_sort(items: list[int], k: int, lister: Lister, longest: int) -> Step
         parts.append((sorted(part), k - start))
         start += len(part) + 1
     sorted_parts = yield from together([best(part, wanted, lister, longest) for part, wanted in parts])
-    found: list[int] = []
+    in_order: list[int] = []
     for number, part in enumerate(sorted_parts):
-        found += part if number == count else [*part, pivots[number]]
-    return found
+        in_order += part if number == count else [*part, pivots[number]]
+    return in_order
 
 
 def _sort_in(chain: Chain, pivots: Sequence[int], between: list[list[int]]) -> None:

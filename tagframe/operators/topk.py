@@ -181,7 +181,7 @@ class _Ranking:
         limit = PATIENCE * ways * max(math.ceil(1.25 * n), n + k * math.ceil(math.log2(max(n, 2))))
         # Rows without a readable answer are tried once more, one by one.
         self._bound = Bound(limit + ways * n if n > 1 else 0, None)
-        items = [Item(line, found, shortened(line, most)) for line, found in alike.items()]
+        items = [Item(line, rows, shortened(line, most)) for line, rows in alike.items()]
         self.lists = Lists(items, criterion, limit, debias, turns)
 
     def steps(self) -> Step[None]:

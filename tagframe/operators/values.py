@@ -241,21 +241,21 @@ def value_of_dtype(dtype: Any) -> Value:
         return _date_value()
     named = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
     try:
-        found = pd.api.types.pandas_dtype(named.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+        known = pd.api.types.pandas_dtype(named.get(dtype, dtype) if isinstance(dtype, str) else dtype)
     except TypeError:
-        found = None
-    extension = found if isinstance(found, pd.api.extensions.ExtensionDtype) else None
-    if found is not None and found.kind == "b":
+        known = None
+    extension = known if isinstance(known, pd.api.extensions.ExtensionDtype) else None
+    if known is not None and known.kind == "b":
         read_truth = functools.partial(parse_word, words=TRUTH, expected="True or False")
         shape = words({True: "True", False: "False", None: "Unknown"})
         return _one("one word, True or False", read_truth, extension or "boolean", "True", shape=shape)
-    if found is not None and found.kind in "iu":
+    if known is not None and known.kind in "iu":
         return _number_value(extension or "Int64", whole=True)
-    if found is not None and found.kind == "f":
+    if known is not None and known.kind == "f":
         return _number_value(extension or "Float64")
-    if found is not None and found.kind == "M" and getattr(found, "tz", None) is None:
-        return _date_value(found)
-    if found is not None and pd.api.types.is_string_dtype(found):
+    if known is not None and known.kind == "M" and getattr(known, "tz", None) is None:
+        return _date_value(known)
+    if known is not None and pd.api.types.is_string_dtype(known):
         return _text_value(extension or "string")
     raise InvalidArgument(
         f"dtype must be one of str, float, int, bool, datetime.date, 'text', 'number', 'date', or a pandas dtype "
@@ -295,12 +295,12 @@ def parse_date(answer: str) -> datetime.datetime:
     """
     line = _bare(last_line(answer)).rstrip(".")
     try:
-        found = datetime.datetime.fromisoformat(line)
+        date = datetime.datetime.fromisoformat(line)
     except ValueError as error:
         raise AnswerRejected(f"expected a date as YYYY-MM-DD, got {answer[:80]!r} ({error})") from error
-    if found.tzinfo is not None:
+    if date.tzinfo is not None:
         raise AnswerRejected(f"expected a date without a time zone, got {answer[:80]!r}")
-    return found
+    return date
 
 
 def parse_choice(answer: str, options: Sequence[str]) -> str:

@@ -140,21 +140,21 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int, dropp
         dropped: why labels are not used, or "".
     """
     prompts: dict[str, int] = {}
-    found: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
+    label_plan: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
     audit = None
     if plan == "auto":
         answer = yield from ask_plan(judge.claim, judge.left, judge.right)
         prompts["plan"] = 1
         if isinstance(answer, ClaimPlan):
-            found = answer
+            label_plan = answer
         else:
             dropped = (
                 f"the plan failed: {answer}"
                 if isinstance(answer, Exception)
                 else "the model says that labels cannot decide this claim"
             )
-    if found is not None:
-        labels, audit = yield from ask_by_labels(judge, found, size)
+    if label_plan is not None:
+        labels, audit = yield from ask_by_labels(judge, label_plan, size)
         prompts |= {"labels": labels.prompts, "pairs of the sample": audit.prompts}
         if audit.agrees:
             return (yield from _by_labels(judge, labels, audit, prompts))
@@ -162,7 +162,7 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int, dropp
     candidates = yield from ask_candidates(judge, recall)
     prompts["blocks"] = candidates.prompts
     chosen = {"recall": candidates.recall, "candidates": candidates.how}
-    labelled = {"plan": found, "audit": audit, "dropped": dropped}
+    labelled = {"plan": label_plan, "audit": audit, "dropped": dropped}
     report = _report(judge, "blocks", len(candidates.verdicts.true), prompts, **labelled, **chosen)
     return _decided(candidates.verdicts, report)
 

@@ -107,9 +107,9 @@ class Audit:
         """Precision, and recall as true pairs that are joined among all true pairs, by the sizes of the strata."""
         shares = {name: self.true[name] / count if count else 0.0 for name, count in self.judged.items()}
         self.precision = shares.get("joined", 0.0)
-        found = self.precision * sizes["joined"]
+        true_joined = self.precision * sizes["joined"]
         missed = sum(shares.get(name, 0.0) * sizes[name] for name in ("near", "far"))
-        self.recall = found / (found + missed) if found + missed else 0.0
+        self.recall = true_joined / (true_joined + missed) if true_joined + missed else 0.0
 
 
 def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[Labels, Audit]]:
@@ -160,13 +160,13 @@ class _Labeller:
         self.labels.prompts += prompts
         for (question, lines), replies in zip(new.items(), answers, strict=True):
             self.known[question].update(zip(lines, replies, strict=True))
-        for (side, rows, question), found in zip(sides, (self.labels.left, self.labels.right), strict=True):
+        for (side, rows, question), labels_of in zip(sides, (self.labels.left, self.labels.right), strict=True):
             for row in rows.tolist():
                 reply = self.known[question][side.alone[row]]
                 if reply.error is not None:
                     self.labels.failed[side.name][row] = reply.error
                 elif isinstance(reply.value, tuple):
-                    found[row] = plan.labels.index(reply.value[0])
+                    labels_of[row] = plan.labels.index(reply.value[0])
 
     def _question(self, text: str) -> Question[tuple[Any, ...]]:
         plan = self.labels.plan

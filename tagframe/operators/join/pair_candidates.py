@@ -34,7 +34,7 @@ _CHUNK = 512
 
 
 @dataclass
-class Found:
+class Candidates:
     """The answers about pairs.
 
     Attributes:
@@ -50,14 +50,14 @@ class Found:
     how: str = "every pair was asked, in blocks"
 
 
-def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
+def ask_candidates(judge: Judge, recall: float) -> Step[Candidates]:
     """The verdicts of all pairs that may match, in blocks.
 
     Args:
         judge: asks about pairs.
         recall: the least share of the matches to find.
     """
-    found = Found(Verdicts())
+    candidates = Candidates(Verdicts())
     sampled, other = (judge.left, judge.right) if len(judge.left) >= len(judge.right) else (judge.right, judge.left)
     order = np.random.default_rng(SEED).permutation(len(sampled))
     done = 0
@@ -67,25 +67,25 @@ def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
             encoded(embedder, [row_text(line) for line in side.lines], "passage") for side in (sampled, other)
         )
         while done + SAMPLED <= len(sampled) // 2:
-            yield from _ask(judge, found, _blocks(judge, np.sort(order[done : done + SAMPLED])))
+            yield from _ask(judge, candidates, _blocks(judge, np.sort(order[done : done + SAMPLED])))
             done += SAMPLED
-            matches = _matches(found.verdicts, sampled is judge.left, order[:done])
+            matches = _matches(candidates.verdicts, sampled is judge.left, order[:done])
             near = _nearest(matches, order[done:], vectors, others, recall)
             if near is None:
                 continue
             blocks = _candidate_blocks(near, judge, sampled, other)
             if len(blocks) < len(_blocks(judge, order[done:])):
-                yield from _ask(judge, found, blocks)
-                found.recall, found.how = near.recall, near.how
-                return found
+                yield from _ask(judge, candidates, blocks)
+                candidates.recall, candidates.how = near.recall, near.how
+                return candidates
             break
-    yield from _ask(judge, found, _blocks(judge, np.sort(order[done:])))
-    return found
+    yield from _ask(judge, candidates, _blocks(judge, np.sort(order[done:])))
+    return candidates
 
 
-def _ask(judge: Judge, found: Found, blocks: Sequence[Block]) -> Step[None]:
-    found.verdicts.add((yield from judge.judge_blocks(blocks)))
-    found.prompts += len(blocks)
+def _ask(judge: Judge, candidates: Candidates, blocks: Sequence[Block]) -> Step[None]:
+    candidates.verdicts.add((yield from judge.judge_blocks(blocks)))
+    candidates.prompts += len(blocks)
 
 
 def _blocks(judge: Judge, rows: npt.NDArray[np.intp]) -> list[Block]:

@@ -294,7 +294,7 @@ def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int
         listed, body = parse_json(text, "a JSON list of pairs")
         if not isinstance(listed, list):
             raise AnswerRejected(f"expected a JSON list of pairs, got {body[:80]!r}")
-        found: dict[tuple[int, int], str | None] = {}
+        pairs: dict[tuple[int, int], str | None] = {}
         for pair in listed:
             if (
                 not isinstance(pair, list)
@@ -302,8 +302,8 @@ def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int
                 or not all(isinstance(one, str) for one in pair)
             ):
                 raise AnswerRejected(f"expected pairs as {['L1', 'R2', *(['why'] * explained)]}, got {pair!r:.80}")
-            found[_number(pair[0], "L", left), _number(pair[1], "R", right)] = pair[2] if explained else None
-        return found
+            pairs[_number(pair[0], "L", left), _number(pair[1], "R", right)] = pair[2] if explained else None
+        return pairs
 
     return read
 
