@@ -90,11 +90,6 @@ class AsyncBatches(AsyncIterator[pd.DataFrame]):
         await asyncio.create_task(self._frames.aclose(), context=self._context)
 
 
-def are_batches(frame: Any) -> bool:
-    """Whether the value is an iterator of frames."""
-    return isinstance(frame, Iterator | AsyncIterator | list | tuple)
-
-
 def over_batches(
     operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
