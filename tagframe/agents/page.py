@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 TOKEN_HEADER = "x-tagframe-token"
 _LOOPBACK = "127.0.0.1"
-_FAINTEST = 0.2
+_MIN_CHANCE = 0.2
 """The lowest chance of a key that is shown to the user."""
-_LONGEST_SAMPLE = 200
+_MAX_SAMPLE_LETTERS = 200
 
 
 def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda address: None) -> None:
@@ -190,7 +190,7 @@ def _table(profile: TableProfile) -> dict[str, Any]:
             "declared": one.declared_type,
             "nulls": one.null_share,
             "distinct": one.distinct,
-            "samples": [sample[:_LONGEST_SAMPLE] for sample in one.samples],
+            "samples": [sample[:_MAX_SAMPLE_LETTERS] for sample in one.samples],
             "description": one.description,
             "hidden": "hidden" if one.hidden else "hidden from models" if one.unprompted else "",
         }
@@ -219,7 +219,7 @@ class _Keys:
     def all(self) -> list[dict[str, Any]]:
         """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
         return self.with_decisions(
-            with_told([key for key in self._inferred() if key.score >= _FAINTEST], self._corpus.profiles)
+            with_told([key for key in self._inferred() if key.score >= _MIN_CHANCE], self._corpus.profiles)
         )
 
     def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from tagframe.joins import JoinPlan, JoinStep
     from tagframe.merging import MergeReport
 
-_BEND = 40
+_BEND_WIDTH = 40
 """The width in which a line bends to its height; after that it runs straight to the table, with its labels."""
-_LABEL = 92
+_LABEL_WIDTH = 92
 _GAP_Y = 22
-DOUBTFUL = 0.5
+DOUBTFUL_BELOW = 0.5
 MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many-to-many": "n:n"}
 
 
@@ -132,20 +132,20 @@ def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float,
         width = max(box.own_width for box in layers[depth])
         for box in layers[depth]:
             box.x, box.width = x, width
-        x += width + _BEND + _LABEL
-    return x - _BEND - _LABEL + 1, band[start] + 2
+        x += width + _BEND_WIDTH + _LABEL_WIDTH
+    return x - _BEND_WIDTH - _LABEL_WIDTH + 1, band[start] + 2
 
 
 def _lines(boxes: dict[str, _Box], step: JoinStep, share: str, *, heavy: bool = False) -> str:
     """A step: one line for each pair of columns, labelled once."""
     left, right = boxes[step.base], boxes[step.table]
-    doubtful = step.score < DOUBTFUL
+    doubtful = step.score < DOUBTFUL_BELOW
     dashes = ' stroke-dasharray="5 4"' if doubtful else ""
     stroke = 'stroke-opacity="1" stroke-width="2.5"' if heavy else 'stroke-opacity="0.6"'
     weight = "bold" if heavy else "normal"
     mark = f"{'doubtful ' if doubtful else ''}{MARKS[step.cardinality]}"
     x1, x2 = left.x + left.width, right.x
-    bend = x1 + _BEND
+    bend = x1 + _BEND_WIDTH
     middle = (x1 + bend) / 2
     heights = [(left.line(a), right.line(b)) for a, b in zip(step.base_columns, step.columns, strict=True)]
     paths = "".join(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 """Text is wrapped to this many columns."""
-_LONGEST_QUESTION = 300
+_MAX_QUESTION_LETTERS = 300
 
 
 def fitted(text: str, width: int = WIDTH) -> str:
@@ -155,7 +155,9 @@ def other_ways(plan: JoinPlan) -> str:
 def headline(found: RetrievedTables) -> str:
     """The question, and the number of tables that were found."""
     together = "" if found.anchor is None else f", together with {found.anchor}"
-    question = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
+    question = (
+        found.question if len(found.question) <= _MAX_QUESTION_LETTERS else f"{found.question[:_MAX_QUESTION_LETTERS]}…"
+    )
     return f"{counted(len(found.tables), 'table')} for {question!r}{together}"
 
 

@@ -37,9 +37,9 @@ _PACKAGE_SHA256 = {
     _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-_BATCH_TOKENS = 512
+_MAX_BATCH_TOKENS = 512
 """The tokens of a batch: a matrix of fewer rows, or one that leaves the processor's cache, is slower a token."""
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 
 _all: weakref.WeakSet[MiniLM] = weakref.WeakSet()
 
@@ -91,7 +91,7 @@ class MiniLM(LocalEmbedder):
         order = sorted(range(len(read)), key=lambda position: -len(read[position]))
         batches = []
         while order:
-            size = max(1, _BATCH_TOKENS // len(read[order[0]]))
+            size = max(1, _MAX_BATCH_TOKENS // len(read[order[0]]))
             batches.append(order[:size])
             order = order[size:]
 
@@ -243,6 +243,6 @@ def _threads() -> int:
     """The processors that this process may use, or what ``OMP_NUM_THREADS`` says; 8 at most."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
-        return min(int(wanted), _MOST_THREADS)
+        return min(int(wanted), _MAX_THREADS)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(allowed, _MOST_THREADS)
+    return min(allowed, _MAX_THREADS)

@@ -15,7 +15,7 @@ from tagframe.errors import InvalidArgument
 Kind: TypeAlias = Literal["query", "passage"]
 """What a text is for: it searches, or it is searched. Some models, such as E5 and SGPT, read the two differently."""
 
-_TOLERANCE = 0.01
+_MAX_LENGTH_ERROR = 0.01
 """How far a length may be from 1: half precision has three digits."""
 
 ANONYMOUS = "object: "
@@ -70,7 +70,7 @@ def encoded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> npt.NDArray
             f"{embedder.name}: encode must return an array of shape (n, d); got {vectors.shape} for {len(texts)} texts"
         )
     lengths = np.linalg.norm(vectors, axis=1)
-    wrong = np.flatnonzero(~((np.abs(lengths - 1) <= _TOLERANCE) | (lengths == 0)))
+    wrong = np.flatnonzero(~((np.abs(lengths - 1) <= _MAX_LENGTH_ERROR) | (lengths == 0)))
     if len(wrong):
         raise InvalidArgument(
             f"{embedder.name}: encode must return vectors of length 1; that of {texts[wrong[0]]!r:.80} has length "

@@ -14,17 +14,17 @@ from typing import Any
 from tagframe.errors import AnswerRejected, ContextTooLong
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, as_json, fields_schema
 from tagframe.operators.answer_grammar import parse_block, parse_text
-from tagframe.operators.cells import FENCE_RULE, SHORTEST, encode, fence, pack, room, shortened
+from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.step_generators import Step, gather_alike, together
 from tagframe.operators.values import Value
 
-PROMPT_TOKENS = 10_000
+MAX_PROMPT_TOKENS = 10_000
 """The most tokens of data in one prompt; every current model reads so many well. A single longer row gets a prompt of
 its own."""
 BYTES_PER_TOKEN = 4
 """The same value as in the estimate of a prompt's price."""
-NUMBERED = 8
+NUMBER_BYTES = 8
 """Bytes for the number before a part."""
 
 KNOWLEDGE_MARK = "[beyond the rows:"
@@ -52,7 +52,7 @@ CITE_RULE = (
 )
 """The sentences that ask for sources: rows or partial answers."""
 _TEXT = "Answer in plain text, with nothing before the answer."
-TOKENS = 1024
+MAX_ANSWER_TOKENS = 1024
 """The most tokens of an answer."""
 
 
@@ -216,9 +216,9 @@ class Digest:
         turns = [str(turn.content) for turn in self.style.turns(of_rows, True)]
         most = room(self.style.window, self.style.task(of_rows, True), self.style.form(of_rows, True), *turns)
         if most is not None:
-            parts = [replace(part, line=self._fitted(part, most // least - NUMBERED)) for part in parts]
-        limit = PROMPT_TOKENS * BYTES_PER_TOKEN
-        sizes = [len(part.line.encode()) + NUMBERED for part in parts]
+            parts = [replace(part, line=self._fitted(part, most // least - NUMBER_BYTES)) for part in parts]
+        limit = MAX_PROMPT_TOKENS * BYTES_PER_TOKEN
+        sizes = [len(part.line.encode()) + NUMBER_BYTES for part in parts]
         packs = pack(sizes, limit if most is None else min(limit, most), least=least)
         return (yield from self._ask([[parts[at] for at in packed] for packed in packs], of_rows, len(packs) == 1))
 
@@ -227,7 +227,7 @@ class Digest:
         opening = (Message("system", style.task(of_rows, shaped)), *style.turns(of_rows, shaped))
         shape = style.shape if shaped else None
         read, guess = (None, None) if shape is None else (shape.read, shape.guess)
-        tokens = TOKENS if shape is None else max(TOKENS, shape.tokens)
+        tokens = MAX_ANSWER_TOKENS if shape is None else max(MAX_ANSWER_TOKENS, shape.tokens)
         form = None if shape is None or shape.shape is None else _cited_form(shape.shape)
 
         def prompt(parts: Sequence[Part]) -> Prompt:
@@ -263,7 +263,7 @@ class Digest:
             raise completion.error
         if middle >= (1 if of_rows else 2):
             return (yield from self._ask([parts[:middle], parts[middle:]], of_rows, False))
-        if longest < SHORTEST:
+        if longest < MIN_ROW_BYTES:
             raise completion.error
         cut = [replace(part, line=self._fitted(part, longest // 2)) for part in parts]
         return (yield from self._ask([cut], of_rows, shaped))

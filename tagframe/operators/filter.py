@@ -41,8 +41,8 @@ from tagframe.operators.text_nearness import similarities
 
 _NO_REPLY: Reply[bool] = Reply(None)
 """The outcome of rows that were not asked about."""
-SAMPLED, SAMPLED_SHARE = 20, 10
-"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_SHARE`."""
+SAMPLED_ROWS, SAMPLED_ONE_IN = 20, 10
+"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_ONE_IN`."""
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
@@ -294,7 +294,7 @@ def _passing_all(
     known: list[dict[str, Reply[bool]]] = [{} for _ in claims]
     order = list(range(len(claims)))
     remarks = []
-    count = min(SAMPLED, len(frame) // SAMPLED_SHARE)
+    count = min(SAMPLED_ROWS, len(frame) // SAMPLED_ONE_IN)
     if len(claims) > 1 and count:
         sample = np.sort(np.random.default_rng(0).choice(len(frame), count, replace=False)).tolist()
         yield from together([claim.ask(sample, of) for claim, of in zip(claims, known, strict=True)])

@@ -18,7 +18,7 @@ from tagframe.operators.prompt_names import for_models, label_text, prompt_names
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
 
-_DESCRIBED = 200
+_MAX_DESCRIPTION_LETTERS = 200
 """The most characters of a column's description."""
 
 # A name in braces may have any character except a brace, so that columns such as "price[usd]", "a.b" or "first name"
@@ -108,7 +108,7 @@ def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str
     """The descriptions of the columns in the corpus that the frame came from, once for all rows."""
     descriptions: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [
-        f"{{{one_line(name)}}} is: {one_line(descriptions[label][:_DESCRIBED]).replace('<', '‹')}"
+        f"{{{one_line(name)}}} is: {one_line(descriptions[label][:_MAX_DESCRIPTION_LETTERS]).replace('<', '‹')}"
         for position, name in zip(positions, names, strict=True)
         if (label := str(frame.columns[position])) in descriptions
     ]

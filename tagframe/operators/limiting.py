@@ -15,9 +15,9 @@ from tagframe.operators.row_question import Reply
 from tagframe.operators.step_generators import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
-GROWTH = 4
+MAX_GROWTH = 4
 """A round asks about as many rows as the share so far suggests, but at most so many times those asked before."""
-LEAST_ROUND = 2
+MIN_ROUND_ONE_IN = 2
 """A round asks about at least one in so many of those asked before, so that the last rows are not found one by one."""
 
 
@@ -77,5 +77,5 @@ def next_round(so_far: int, passed: int, wanted: int, least: int = 1) -> int:
     several = wanted - passed
     if so_far:
         several = math.ceil(several * (so_far + 1) / (passed + 1 / 3))
-        several = max(min(several, GROWTH * so_far), so_far // LEAST_ROUND)
+        several = max(min(several, MAX_GROWTH * so_far), so_far // MIN_ROUND_ONE_IN)
     return -(-several // least) * least

@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
 from tagframe.operators.answer_grammar import without_reasoning
-from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
+from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
 from tagframe.operators.row_question import ANSWER, solved_rows
@@ -288,9 +288,9 @@ class Lists:
 
     def _cut(self, items: Sequence[int]) -> bool:
         """Show only half of the long ones of these; False if there is nothing to cut."""
-        long = [self.items[item] for item in items if len(self.items[item].text.encode()) > SHORTEST]
+        long = [self.items[item] for item in items if len(self.items[item].text.encode()) > MIN_ROW_BYTES]
         for item in long:
-            item.text = shortened(item.text, max(SHORTEST, len(item.text.encode()) // 2))
+            item.text = shortened(item.text, max(MIN_ROW_BYTES, len(item.text.encode()) // 2))
         return bool(long)
 
     def set_aside_unproven(self, items: Iterable[int]) -> None:

@@ -35,7 +35,7 @@ from tagframe.operators.cells import cut_note, encode, fence, pack, room, shorte
 from tagframe.operators.orders_in_cells import gives_orders
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
-from tagframe.operators.values import SHORT
+from tagframe.operators.values import SHORT_TOKENS
 
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
@@ -405,7 +405,7 @@ class _Packing(Generic[T]):
     def _limit(self, length: int) -> int:
         """The most tokens of the answer to a pack of so many rows."""
         question = self.question
-        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT_TOKENS + TOKENS_PER_LINE
         return length * max(per_line, TOKENS_PER_LINE)
 
     def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:

@@ -18,7 +18,7 @@ from tagframe.operators.step_generators import Step, together
 
 Chain: TypeAlias = list[int]
 """Items, best first."""
-SHARED = 6
+SHARED_ONE_IN = 6
 """One in so many positions of a list is for items that are in all lists."""
 
 
@@ -98,7 +98,7 @@ def _sample_sort(items: list[int], k: int, lister: Lister, longest: int) -> Step
     first = chains[0] if len(chains) == 1 else []
     if len(first) < 2:
         return (yield from _again(items, k, lister, longest, chains))
-    count = min(max(1, longest // SHARED), len(first) - 1)
+    count = min(max(1, longest // SHARED_ONE_IN), len(first) - 1)
     pivots = [first[(number + 1) * len(first) // (count + 1)] for number in range(count)]
     between: list[list[int]] = [[] for _ in range(count + 1)]
     _sort_in(first, pivots, between)
