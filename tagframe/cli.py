@@ -45,7 +45,7 @@ def _as_options(text: str) -> str:
     """The message with the shell's options in place of Python's keywords."""
     keywords = "how|on_fanout|on_loss|on_ambiguous|min_chance|roles|follow_links|limit"
     named = re.compile(rf"\b({keywords})=['\"]?([\w.]*\w)['\"]?")
-    text = named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    text = named.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", text)
     return re.sub(r'\bon="', '--on "', text.replace("distinct=True", "--distinct"))
 
 
@@ -130,12 +130,12 @@ def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def _show(found: Any, as_json: bool) -> None:
+def _show(result: Any, as_json: bool) -> None:
     """Print a result as text, or as one JSON object."""
     if as_json:
-        _print_json(found.to_dict() if hasattr(found, "to_dict") else vars(found))
+        _print_json(result.to_dict() if hasattr(result, "to_dict") else vars(result))
     else:
-        click.echo(repr(found))
+        click.echo(repr(result))
 
 
 @main.command()
@@ -410,9 +410,9 @@ def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_jso
     """
     from tagframe.evaluation import check as checked
 
-    found = checked(_opened(corpus), baseline, accept=accept, **_given({"bound": bound}))
-    _show(found, as_json)
-    if found.findings:
+    changes = checked(_opened(corpus), baseline, accept=accept, **_given({"bound": bound}))
+    _show(changes, as_json)
+    if changes.findings:
         click.get_current_context().exit(1)
 
 
@@ -432,8 +432,8 @@ def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings
     from tagframe.evaluation import evaluate as evaluated
 
     with config.context(**_given(settings)):
-        found = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
-    _show(found, as_json)
+        evaluation = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
+    _show(evaluation, as_json)
 
 
 @click.command("check")
@@ -453,9 +453,9 @@ def check_lm(model: str | None, as_json: bool, **settings: str | None) -> None:
     from tagframe.evaluation import check_lm as checked
 
     with config.context(**_given(settings | ({"lm": model} if model else {}))):
-        found = checked()
-    _show(found, as_json)
-    if not found.ok:
+        checks = checked()
+    _show(checks, as_json)
+    if not checks.ok:
         click.get_current_context().exit(1)
 
 

@@ -398,23 +398,23 @@ def origins() -> dict[str, str]:
     Raises:
         InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
     """
-    found = dict.fromkeys(NAMES, "default")
+    places = dict.fromkeys(NAMES, "default")
     for place, layer in _layers():
-        found |= dict.fromkeys(_above({}, layer), place)
-    return found
+        places |= dict.fromkeys(_above({}, layer), place)
+    return places
 
 
 def _layers() -> list[tuple[str, Mapping[str, Any]]]:
     """The settings of each place, the nearest last."""
     try:
-        found = [_from_file(os.getcwd())]
+        layers = [_from_file(os.getcwd())]
     except FileNotFoundError:  # the working folder was removed
-        found = []
+        layers = []
     for name in _OF_TEXT:
         variable = f"TAGFRAME_{name.upper()}"
         if text := os.environ.get(variable):
-            found.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
-    return [*found, ("configure", _process), ("context", _scope.get({}))]
+            layers.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
+    return [*layers, ("configure", _process), ("context", _scope.get({}))]
 
 
 _OF_TEXT = tuple(name for name in NAMES if name != "corpus")

@@ -60,8 +60,8 @@ def _points(kind: Kind) -> list[Any]:
     try:
         return [*entry_points(group=group)]
     except Exception:  # one package's list cannot be read: those of the others can
-        found: list[Any] = []
+        points: list[Any] = []
         for package in distributions():
             with contextlib.suppress(Exception):
-                found += package.entry_points.select(group=group)
-        return found
+                points += package.entry_points.select(group=group)
+        return points

@@ -27,7 +27,7 @@ from tagframe.version import __version__
 KEY = "tagframe"
 """Where the token is in ``attrs``."""
 
-_SAMPLED = 32
+_MAX_SAMPLED_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,10 @@ class _Witness:
 
 
 def _positions(rows: int) -> list[int]:
-    found: list[int] = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round()).astype(int).tolist()
-    return found
+    positions: list[int] = (
+        np.unique(np.linspace(0, rows - 1, min(rows, _MAX_SAMPLED_ROWS)).round()).astype(int).tolist()
+    )
+    return positions
 
 
 class _Token(str):
@@ -85,7 +87,7 @@ class _Token(str):
         return _unpacked, (str(self), __version__, {name: _packed(fact) for name, fact in self.facts.items()})
 
 
-_LARGEST = 32 * 1024
+_MAX_FACT_BYTES = 32 * 1024
 """Bytes of a fact that goes along in a pickle: one row of a frame has the facts of all of them."""
 
 
@@ -109,7 +111,7 @@ def _packed(fact: Any) -> bytes | _Left:
         data = pickle.dumps(fact)
     except Exception:  # a fact that does not pickle is no reason why a frame should not
         return _TOO_LARGE
-    return data if len(data) <= _LARGEST else _TOO_LARGE
+    return data if len(data) <= _MAX_FACT_BYTES else _TOO_LARGE
 
 
 def _unpacked(name: str, version: str, packed: Mapping[str, bytes | _Left]) -> _Token:

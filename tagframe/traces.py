@@ -41,8 +41,8 @@ def _provider(kind: str) -> Any | None:
     """What the program has set up for spans (``trace``) or ``metrics``; None if nothing."""
     module = sys.modules.get(f"opentelemetry.{kind}")
     name = "get_tracer_provider" if kind == "trace" else "get_meter_provider"
-    found = getattr(module, name, lambda: None)()
-    return None if "Proxy" in type(found).__name__ else found  # a proxy waits for one to be set
+    provider = getattr(module, name, lambda: None)()
+    return None if "Proxy" in type(provider).__name__ else provider  # a proxy waits for one to be set
 
 
 @functools.lru_cache(1)

@@ -68,7 +68,7 @@ class TestMiniLM:
         np.testing.assert_array_equal(asked.result()[0], vectors[0])
 
     def test_what_is_remembered_is_bounded(self, minilm, monkeypatch):
-        monkeypatch.setattr("tagframe.embed.local.REMEMBERED", 3)
+        monkeypatch.setattr("tagframe.embed.local.MAX_REMEMBERED_TEXTS", 3)
         for number in range(5):
             minilm.encode([f"question {number}"])
         assert list(minilm._remembered) == [("passage", f"question {number}") for number in (2, 3, 4)]

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 TOKEN_HEADER = "x-tagframe-token"
 _LOOPBACK = "127.0.0.1"
-_FAINTEST = 0.2
+_MIN_CHANCE = 0.2
 """The lowest chance of a key that is shown to the user."""
-_LONGEST_SAMPLE = 200
+_MAX_SAMPLE_LETTERS = 200
 
 
 def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda address: None) -> None:
@@ -88,20 +88,20 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
     keys = _Keys(corpus)
 
     def tables(request: Request) -> Response:
-        found = [
+        rows = [
             {"id": one.id, "database": one.database, "name": one.name, "rows": one.rows, "estimated": one.estimated}
             for one in corpus.profiles
         ]
-        return _json({"tables": found})
+        return _json({"tables": rows})
 
     def search(request: Request) -> Response:
-        found = corpus.retrieve_tables(request.query_params.get("question", ""))
-        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in found]
+        tables = corpus.retrieve_tables(request.query_params.get("question", ""))
+        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in tables]
         return _json(
             {
                 "tables": hits,
-                "keys": keys.with_decisions(without_roles(found.joins, corpus), forbidden=False),
-                "note": found.note,
+                "keys": keys.with_decisions(without_roles(tables.joins, corpus), forbidden=False),
+                "note": tables.note,
             }
         )
 
@@ -190,7 +190,7 @@ def _table(profile: TableProfile) -> dict[str, Any]:
             "declared": one.declared_type,
             "nulls": one.null_share,
             "distinct": one.distinct,
-            "samples": [sample[:_LONGEST_SAMPLE] for sample in one.samples],
+            "samples": [sample[:_MAX_SAMPLE_LETTERS] for sample in one.samples],
             "description": one.description,
             "hidden": "hidden" if one.hidden else "hidden from models" if one.unprompted else "",
         }
@@ -219,7 +219,7 @@ class _Keys:
     def all(self) -> list[dict[str, Any]]:
         """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
         return self.with_decisions(
-            with_told([key for key in self._inferred() if key.score >= _FAINTEST], self._corpus.profiles)
+            with_told([key for key in self._inferred() if key.score >= _MIN_CHANCE], self._corpus.profiles)
         )
 
     def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:

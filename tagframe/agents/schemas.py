@@ -93,9 +93,9 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
         InvalidArgument: the arguments are wrong.
     """
     size = len(arguments) if isinstance(arguments, str) else len(json.dumps(arguments, default=str))
-    if size > LONGEST_ARGUMENTS:
+    if size > MAX_ARGUMENT_LETTERS:
         raise InvalidArgument(
-            f"the arguments of {tool.__name__} are {size:,} characters long, and {LONGEST_ARGUMENTS:,} at most are "
+            f"the arguments of {tool.__name__} are {size:,} characters long, and {MAX_ARGUMENT_LETTERS:,} at most are "
             "taken: name fewer tables or values"
         )
     try:
@@ -116,6 +116,6 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
         raise
 
 
-LONGEST_ARGUMENTS = 256_000
+MAX_ARGUMENT_LETTERS = 256_000
 """Characters of the JSON of a call's arguments."""
 _checked = lru_cache(maxsize=64)(validate_call)

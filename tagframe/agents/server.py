@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
     ToolsNow = Callable[[], Mapping[str | None, Tools | TagframeError]]
 
-_PATIENCE = 1.0
+_SECONDS_BETWEEN_MESSAGES = 1.0
 """Seconds between progress messages to a client."""
-_AT_ONCE = 16
+_MAX_CALLS = 16
 """The most calls that run at once, of a single reader; further calls wait."""
-_STATEMENTS = 8
+_MAX_STATEMENTS = 8
 """Statements that run at once (:mod:`tagframe.engines.worker_pool`): several readers get a share of them each, so that
 none waits until those of another have ended."""
-_LEAST = 2
+_MIN_CALLS = 2
 """Calls of a reader that run at once, however many readers there are."""
-_LISTED = 100
+_MAX_LISTED = 100
 """Tables on one page of resources."""
-_LONGEST = 4_000
+_MAX_ERROR_LETTERS = 4_000
 """The most characters of an error."""
 _ROOT = "corpus://tables"
 _PLAIN = "text/plain"
@@ -94,7 +94,7 @@ class CorpusServer:
         self._open, self._may_ask, self._may_learn, self._writes_files = open_tools, ask, learn, files
         self._tools: Future[ToolsNow] = Future()
         self._opening = "opening the tables"
-        self._at_once = _AT_ONCE if readers == 1 else max(_STATEMENTS // readers, _LEAST)
+        self._at_once = _MAX_CALLS if readers == 1 else max(_MAX_STATEMENTS // readers, _MIN_CALLS)
         self._limiters: dict[str | None, anyio.CapacityLimiter] = {}
         self._has_begun = False
         self.server: Server[Any] = Server(
@@ -204,19 +204,19 @@ class CorpusServer:
         async with anyio.create_task_group() as beside:
             beside.start_soon(self._tell, ctx, doing)
             try:
-                found = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
+                result = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(stopping.stop)
                 raise
             beside.cancel_scope.cancel()
-        return found
+        return result
 
     async def _tell(self, ctx: ServerRequestContext[Any, Any], doing: list[str]) -> None:
         """Report progress to the client every second, with the current step."""
         began = time.monotonic()
         while True:
-            await anyio.sleep(_PATIENCE)
+            await anyio.sleep(_SECONDS_BETWEEN_MESSAGES)
             message = doing[0] if self._tools.done() else self._opening
             await ctx.session.report_progress(
                 round(time.monotonic() - began, 1), None, _encodable(message) or "working"
@@ -234,9 +234,9 @@ class CorpusServer:
             types.Resource(
                 uri=f"{_ROOT}/{urllib.parse.quote(id, safe='')}", name=id, title=f"Table {id}", mime_type=_PLAIN
             )
-            for id in ids[start : start + _LISTED]
+            for id in ids[start : start + _MAX_LISTED]
         ]
-        following = str(start + _LISTED) if start + _LISTED < len(ids) else None
+        following = str(start + _MAX_LISTED) if start + _MAX_LISTED < len(ids) else None
         return types.ListResourcesResult(resources=listed, next_cursor=following)
 
     async def _list_templates(
@@ -262,10 +262,10 @@ class CorpusServer:
         return types.ReadResourceResult(contents=[contents])
 
     async def _resource(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        found = await self._worked(ctx, work)
-        if isinstance(found, _Failed):
-            raise MCPError(types.INVALID_PARAMS, found.text)
-        return found
+        result = await self._worked(ctx, work)
+        if isinstance(result, _Failed):
+            raise MCPError(types.INVALID_PARAMS, result.text)
+        return result
 
     async def _list_prompts(self, ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListPromptsResult:
         question = types.PromptArgument(name="question", description="The question to answer.", required=True)
@@ -298,7 +298,7 @@ class _Failed:
     def of(cls, error: Exception) -> _Failed:
         from tagframe.operators.cells import fence
 
-        return cls(fence(_encodable(f"{type(error).__name__}: {str(error)[:_LONGEST]}"), "error"))
+        return cls(fence(_encodable(f"{type(error).__name__}: {str(error)[:_MAX_ERROR_LETTERS]}"), "error"))
 
 
 class _Lines:

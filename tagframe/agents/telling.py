@@ -35,24 +35,24 @@ def rounded(chance: float | None) -> float | None:
     return None if chance is None else round(float(chance), 3)
 
 
-def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
+def near_columns(retrieved: RetrievedTables) -> Callable[[str, int], list[str]]:
     """A function of a found table and a number, which gives about that many of its columns.
 
     These are the columns nearest to the question, keys, join columns, and columns with words of the question in their
     cells.
     """
-    index = index_of(found.corpus, get_embedder())
-    question = Question.of(found.question)
-    ids = [hit.id for hit in found]
+    index = index_of(retrieved.corpus, get_embedder())
+    question = Question.of(retrieved.question)
+    ids = [hit.id for hit in retrieved]
     _, relevance = index.fine([question.text, *question.subqueries], [index.position(id) for id in ids])
-    joined: dict[str, set[str]] = {id: {column for column, _ in found[id].cells} for id in ids}
-    for key in found.joins:
+    joined: dict[str, set[str]] = {id: {column for column, _ in retrieved[id].cells} for id in ids}
+    for key in retrieved.joins:
         for end in key.tables:
             if (table := without_role(end, joined)) in joined:
                 joined[table].update(key.columns_of(end))
 
     def chosen(id: str, most: int) -> list[str]:
-        profile = found.corpus.profile(id)
+        profile = retrieved.corpus.profile(id)
         near = {one.name for one in nearest_columns(profile, relevance[ids.index(id)], most, most * 3 // 4)}
         return [one.name for one in profile.columns if one.name in near | joined[id] and one.for_models]
 
@@ -69,12 +69,12 @@ def left_out(plan: JoinPlan) -> str:
 def join_of(step: JoinStep, named: Sequence[NamedTable]) -> Join:
     """A step of a plan, with the tables by these names."""
     key = step.key if step.key.left_table == step.base else step.key.reversed()
-    found = key.evidence.contained
+    contained = key.evidence.contained
     return Join(
         on=text_of(key, named),
         cardinality=step.cardinality,
         chance=round(step.score, 3),
-        lost=None if found is None else round(1 - found, 3),
+        lost=None if contained is None else round(1 - contained, 3),
     )
 
 
@@ -173,14 +173,14 @@ def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
     """
     from sqlglot import exp
 
-    found: dict[tuple[str, str], None] = {}
+    comparisons: dict[tuple[str, str], None] = {}
     for tree in trees_of(sql, dialect):
         for test in tree.find_all(exp.EQ, exp.In, bfs=False):
             sides = [test.this, *(test.expressions if isinstance(test, exp.In) else [test.expression])]
             columns = [side.name for side in sides if isinstance(side, exp.Column)]
             texts = [side.name for side in sides if isinstance(side, exp.Literal) and side.is_string]
-            found |= {(column, text): None for column in columns[:1] for text in texts if text.strip()}
-    return list(found)
+            comparisons |= {(column, text): None for column in columns[:1] for text in texts if text.strip()}
+    return list(comparisons)
 
 
 def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:

@@ -18,7 +18,15 @@ from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
 from tagframe.agents.limits import limited
-from tagframe.agents.paging import REMEMBERED, TOKENS, at_hand, offset_of, page_of, rows_of, tokens_of
+from tagframe.agents.paging import (
+    MAX_RESULT_TOKENS,
+    MAX_STORED_RESULTS,
+    at_hand,
+    offset_of,
+    page_of,
+    rows_of,
+    tokens_of,
+)
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
     account_of,
@@ -77,24 +85,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Where = dict[str, Any] | str
 
-ROWS = 100
+DEFAULT_ROWS = 100
 """The default number of rows."""
-MOST_ROWS = 10_000
-_COLUMNS = (12, 6, 3)
+MAX_ROWS = 10_000
+_MAX_COLUMNS = (12, 6, 3)
 """Columns shown of a found table; smaller numbers are tried if the result is too long."""
-_LIKELY = 0.2
+_MIN_CHANCE = 0.2
 """A found table with a smaller chance is only named."""
-_KEYS = 20
-_SPELLINGS = 3
-_COMMON = 10
-_SEARCHED = 500_000
+_MAX_KEYS = 20
+_MAX_SPELLINGS = 3
+_MAX_COMMON_VALUES = 10
+_MAX_SEARCHED_ROWS = 500_000
 """A value is searched in all tables if they have at most this many rows together."""
-_PLACES = 50
-_SHARE = 0.1
+_MAX_PLACES = 50
+_SHARE_OF_TIME = 0.1
 """Of the time of a statement: for the rows behind it, all tables together."""
-_COMPARED = 3
+_MAX_COMPARED_VALUES = 3
 """The most values that are looked up for a result without rows."""
-_LEAST_SECONDS = 0.5
+_MIN_SECONDS = 0.5
 """For the rows behind it in one table: to start takes a part of that."""
 
 
@@ -147,8 +155,8 @@ class Tools:
     may_learn: bool = False
     budget: Budget | None = None
     folder: Path | None = None
-    limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MOST_ROWS + 1))
-    _remembered: AtHand = field(default_factory=lambda: AtHand(REMEMBERED), repr=False)
+    limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MAX_ROWS + 1))
+    _remembered: AtHand = field(default_factory=lambda: AtHand(MAX_STORED_RESULTS), repr=False)
 
     def __post_init__(self) -> None:
         if self.may_ask and self.budget is None:
@@ -195,31 +203,33 @@ class Tools:
             question: The user's words.
             k: How many tables; default as needed.
         """
-        found = retrieve_tables(question, self.corpus, k=k)
-        plans = found.plans
-        near = near_columns(found)
+        retrieved = retrieve_tables(question, self.corpus, k=k)
+        plans = retrieved.plans
+        near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
-        notes = [found.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
-        likely = [hit for hit in found if hit.probability is None or hit.probability >= _LIKELY] or list(found)[:1]
-        others = [self._name(hit.id) for hit in found if hit not in likely]
+        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE] or list(
+            retrieved
+        )[:1]
+        others = [self._name(hit.id) for hit in retrieved if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
-        for most in _COLUMNS:
+        for most in _MAX_COLUMNS:
             result = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
-                tables=[self._found(hit.id, found, near(hit.id, most)) for hit in likely],
+                tables=[self._found(hit.id, retrieved, near(hit.id, most)) for hit in likely],
                 joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
-                confidence=rounded(found.confidence),
+                confidence=rounded(retrieved.confidence),
                 note="; ".join(filter(None, notes)),
             )
             if others:
                 result["others"] = others
             if metrics := metric_lines(named, self._known.names, self._dialect):
                 result["metrics"] = metrics
-            if tokens_of(result) <= TOKENS:
+            if tokens_of(result) <= MAX_RESULT_TOKENS:
                 return result
-        raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
+        raise InvalidArgument(f"{len(retrieved)} tables are too many to show: ask for k={len(retrieved) // 2} or fewer")
 
     def _spanned(self, plan: JoinPlan) -> str:
         """The databases of a plan, if there are several."""
@@ -235,8 +245,8 @@ class Tools:
             for one in plan.named
         ]
 
-    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
-        hit, profile = found[id], self.corpus.profile(id)
+    def _found(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
+        hit, profile = retrieved[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
         described: gives.FoundTable = {
             "id": id,
@@ -251,7 +261,10 @@ class Tools:
         if len(texts) > len(columns):
             described["more_columns"] = len(texts) - len(columns)
         if hit.parts:
-            described["parts"] = [*hit.parts[:_KEYS], *[f"… {len(hit.parts) - _KEYS} more"] * (len(hit.parts) > _KEYS)]
+            described["parts"] = [
+                *hit.parts[:_MAX_KEYS],
+                *[f"… {len(hit.parts) - _MAX_KEYS} more"] * (len(hit.parts) > _MAX_KEYS),
+            ]
         return described
 
     def _line(self, name: str, kind: str, values: str) -> str:
@@ -284,7 +297,7 @@ class Tools:
             if len(tables) != 1:
                 raise InvalidArgument(f"column is of one table: name only that one; got {len(tables)} tables")
             return self._profiled(tables[0], column)
-        start, room = offset_of(cursor), TOKENS - 200.0
+        start, room = offset_of(cursor), MAX_RESULT_TOKENS - 200.0
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
             texts = column_texts(self.corpus, profile)
@@ -310,7 +323,7 @@ class Tools:
 
     def all_tables(self) -> gives.AllTables:
         """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
-        room, listed = TOKENS - 200.0, dict[str, int | None]()
+        room, listed = MAX_RESULT_TOKENS - 200.0, dict[str, int | None]()
         for profile in self.corpus:
             room -= tokens_of(profile.id) + 4
             if room < 0:
@@ -327,7 +340,7 @@ class Tools:
             "id": profile.id,
             "name": self._name(profile.id),
             "rows": profile.rows,
-            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_KEYS],
+            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_MAX_KEYS],
             "columns": [],
         }
         hidden = [column.name for column in profile.columns if not column.for_models]
@@ -340,7 +353,7 @@ class Tools:
         if hidden:
             described["hidden"] = hidden
         metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
-        if lines := metric_lines(metrics[:_KEYS], self._known.names, self._dialect):
+        if lines := metric_lines(metrics[:_MAX_KEYS], self._known.names, self._dialect):
             described["metrics"] = lines
         return described
 
@@ -380,7 +393,7 @@ class Tools:
                     on=[text_of(step.key, self._in_sql(other)) for step in other.steps],
                     chance=round(min(step.score for step in other.steps), 3),
                 )
-                for other in plan.alternatives[:_COMMON]
+                for other in plan.alternatives[:_MAX_COMMON_VALUES]
             ],
             sql=self._sql(plan, how),
             dialect=self._dialect,
@@ -424,7 +437,7 @@ class Tools:
         plan = self._plan(tables, on)
         plan = plan.aggregated(aggregate) if aggregate else plan
         wanted = visible_columns(plan, where, columns)
-        at_most = limit if limit is not None or target is not None else ROWS
+        at_most = limit if limit is not None or target is not None else DEFAULT_ROWS
 
         key = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
         frame, account = at_hand(
@@ -434,7 +447,7 @@ class Tools:
         if target is not None:
             write_new(frame, target)
             return {**result, "file": target.name}
-        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(result))
+        page, following, is_cut = page_of(rows_of(frame), start, MAX_RESULT_TOKENS - tokens_of(result))
         more = len(frame) == at_most
         note = [note_of(start, len(page), len(frame), is_cut), f"there may be more rows: limit={at_most}" * more]
         return {**result, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
@@ -486,7 +499,9 @@ class Tools:
     # --- reading
 
     @_of_now
-    def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
+    def run_sql(
+        self, sql: str, limit: int = DEFAULT_ROWS, rows_behind: bool = True, cursor: str | None = None
+    ) -> gives.Rows:
         """Run one SELECT (also WITH, UNION), read-only, and get its rows.
 
         Use it with the dialect and names of find_tables. Let SQL count and sort. An error or the note says what to
@@ -499,14 +514,14 @@ class Tools:
             cursor: Of the last result.
         """
         start = offset_of(cursor)
-        if not 1 <= limit <= MOST_ROWS:
-            raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
+        if not 1 <= limit <= MAX_ROWS:
+            raise InvalidArgument(f"limit must be a number of rows from 1 to {MAX_ROWS:,}; got {limit}")
         frame, behind, remark = at_hand(
             self._remembered, ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
         )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
         result = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
-        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(result))
+        page, following, is_cut = page_of(rows_of(frame), start, MAX_RESULT_TOKENS - tokens_of(result))
         note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), remark]))
         more = is_truncated or following is not None
         return {**result, "rows": page, "truncated": more, "cursor": following, "note": note}
@@ -532,7 +547,7 @@ class Tools:
             return frame, [], why
         # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
-        seconds = max(self.limits.seconds * _SHARE / max(len(execution.tables), 1), _LEAST_SECONDS)
+        seconds = max(self.limits.seconds * _SHARE_OF_TIME / max(len(execution.tables), 1), _MIN_SECONDS)
         cited = replace(
             execution,
             sql=bare if bare == execution.sql else f"{bare}\nLIMIT {limit}",
@@ -543,15 +558,17 @@ class Tools:
 
     def _why_empty(self, execution: Execution) -> str:
         """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
-        seconds = max(self.limits.seconds * _SHARE / _COMPARED, _LEAST_SECONDS)
+        seconds = max(self.limits.seconds * _SHARE_OF_TIME / _MAX_COMPARED_VALUES, _MIN_SECONDS)
         quick = replace(self, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds)))
         reasons = []
-        for name, value in compared_texts(execution.sql, self._dialect)[:_COMPARED]:
+        for name, value in compared_texts(execution.sql, self._dialect)[:_MAX_COMPARED_VALUES]:
             profiles = [self.corpus.profile(id) for id in execution.tables]
             of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
             places = [place for one in of_name for place in quick._places(value, one, name)]
             if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in places))):
-                stored = f"but {', '.join(map(repr, spellings[:_SPELLINGS]))}" if spellings else "nor a text with it"
+                stored = (
+                    f"but {', '.join(map(repr, spellings[:_MAX_SPELLINGS]))}" if spellings else "nor a text with it"
+                )
                 reasons.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
         return "; ".join(reasons)
 
@@ -579,12 +596,12 @@ class Tools:
         name = sql_name(known.name, self._dialect)
         statement = (
             f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
-            f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_COMMON}"
+            f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_MAX_COMMON_VALUES}"
         )
         note, common, is_ordered = "", list[gives.Value](), known.family in ("integer", "real", "date")
         try:
-            counts = rows_of(self._run(statement, _COMMON, False)[0])
-            page, *_ = page_of(counts, 0, TOKENS / 2)
+            counts = rows_of(self._run(statement, _MAX_COMMON_VALUES, False)[0])
+            page, *_ = page_of(counts, 0, MAX_RESULT_TOKENS / 2)
             common = [{"value": value, "rows": rows} for value, rows in page]
         except SQLFailed as error:
             note = f"its values were not counted: {error}"
@@ -610,7 +627,7 @@ class Tools:
         profiles, note = self._searched(text, tables)
         places = [place for profile in profiles for place in self._places(text.strip(), profile)]
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
-        page, _, _ = page_of(places[:_PLACES], 0, TOKENS - 500)
+        page, _, _ = page_of(places[:_MAX_PLACES], 0, MAX_RESULT_TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
         listed = [
             gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
@@ -622,11 +639,11 @@ class Tools:
         if tables is not None:
             return [self.corpus.profile(table) for table in tables], ""
         readable = [self.corpus.profile(id) for id in self._known.names.values()]
-        if sum(profile.rows or 0 for profile in readable) <= _SEARCHED:
+        if sum(profile.rows or 0 for profile in readable) <= _MAX_SEARCHED_ROWS:
             return readable, ""
         index = index_of(self.corpus, get_embedder())
         having = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
-        chosen = [profile for profile in readable if profile.id in having][:_KEYS]
+        chosen = [profile for profile in readable if profile.id in having][:_MAX_KEYS]
         return chosen, (
             "the tables are too large to search. Only tables known to have the whole value are shown; name tables to "
             "search them"
@@ -651,10 +668,10 @@ class Tools:
                     f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
                 )
                 names.append(column.name)
-        for first in range(0, len(parts), _KEYS):
+        for first in range(0, len(parts), _MAX_KEYS):
             with suppress(SQLFailed):
-                statement = " UNION ALL ".join(parts[first : first + _KEYS])
-                for position, value, rows in rows_of(self._run(statement, _PLACES, False)[0]):
+                statement = " UNION ALL ".join(parts[first : first + _MAX_KEYS])
+                for position, value, rows in rows_of(self._run(statement, _MAX_PLACES, False)[0]):
                     yield [profile.id, names[position], value, rows]
 
     # --- with a model, and with leave
@@ -676,7 +693,7 @@ class Tools:
             answer = waited_for(aask(question, self.corpus, limits=self.limits))
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
-        values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
+        values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
         result = gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],

@@ -238,14 +238,14 @@ def report_of(frame: Any) -> DaskMergeReport:
     Raises:
         FactUnknown: the frame is not a result of a merge.
     """
-    found = _reports.get(tokenize(frame))
-    if found is None:
+    report = _reports.get(tokenize(frame))
+    if report is None:
         raise FactUnknown(
             "this frame has no merge_report: it is not a result of ddf.tag.merge; read it from that result"
         )
-    if not isinstance(found, DaskMergeReport):
-        found = _reports[tokenize(frame)] = found()
-    return found
+    if not isinstance(report, DaskMergeReport):
+        report = _reports[tokenize(frame)] = report()
+    return report
 
 
 def _counted(

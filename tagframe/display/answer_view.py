@@ -7,7 +7,7 @@ from tagframe.display.markup import escaped, page, small, table
 from tagframe.display.results import Answered, Plan
 from tagframe.display.terminal import fitted
 
-_ROWS = 10
+_MAX_ROWS = 10
 
 
 def answer_text(answer: Answered) -> str:
@@ -50,13 +50,13 @@ def answer_html(answer: Answered, plan: Plan | None) -> str:
     parts += [f"<p>doubt: {escaped(str(one))}</p>" for one in answer.doubts]
     parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')
     parts += [small(line) for line in _stages(answer)]
-    rows = answer.rows.head(_ROWS)
+    rows = answer.rows.head(_MAX_ROWS)
     names = [escaped(str(name)) for name in rows.columns]
     cells = [[escaped(str(cell)) for cell in row] for row in rows.itertuples(index=False)]
     parts.append(table(names, cells, words=set(names)) if names else "")
     sure = "" if answer.confidence is None else f", {answer.confidence:.0%} likely right"
     parts.append(
-        small(answer.made_of + sure + ("" if len(rows) == len(answer.rows) else f", the first {_ROWS} are shown"))
+        small(answer.made_of + sure + ("" if len(rows) == len(answer.rows) else f", the first {_MAX_ROWS} are shown"))
     )
     if plan is not None and plan.steps:
         parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')

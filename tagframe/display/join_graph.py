@@ -10,11 +10,11 @@ from tagframe.display.markup import LETTER, LINE, PAD, escaped, percent, short, 
 from tagframe.display.results import Plan, Report, Step
 from tagframe.errors import counted
 
-_BEND = 40
+_BEND_WIDTH = 40
 """The width in which a line bends to its height; after that it runs straight to the table, with its labels."""
-_LABEL = 92
+_LABEL_WIDTH = 92
 _GAP_Y = 22
-DOUBTFUL = 0.5
+DOUBTFUL_BELOW = 0.5
 MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many-to-many": "n:n"}
 
 
@@ -80,7 +80,7 @@ def _boxes(plan: Plan) -> dict[str, _Box]:
         columns[step.table].update(dict.fromkeys(step.columns))
     names = [source.called for source in plan.sources]
     several = len({source.database for source in plan.sources}) > 1
-    found = {}
+    boxes = {}
     for table in plan.tables:
         source = plan.source(table)
         title = source.called if names.count(source.called) == 1 else source.id
@@ -91,8 +91,8 @@ def _boxes(plan: Plan) -> dict[str, _Box]:
         stacked = counted(len(source.parts), "table") if source.parts else ""
         subtitle = ", ".join(part for part in (own, rows, stacked, bridge, database) if part)
         tooltip = f"{source.id}: {', '.join(source.columns)}"
-        found[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
-    return found
+        boxes[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
+    return boxes
 
 
 def _position(boxes: dict[str, _Box], steps: Sequence[Step]) -> tuple[float, float]:
@@ -128,20 +128,20 @@ def _position(boxes: dict[str, _Box], steps: Sequence[Step]) -> tuple[float, flo
         width = max(box.own_width for box in layers[depth])
         for box in layers[depth]:
             box.x, box.width = x, width
-        x += width + _BEND + _LABEL
-    return x - _BEND - _LABEL + 1, band[start] + 2
+        x += width + _BEND_WIDTH + _LABEL_WIDTH
+    return x - _BEND_WIDTH - _LABEL_WIDTH + 1, band[start] + 2
 
 
 def _lines(boxes: dict[str, _Box], step: Step, share: str, *, heavy: bool = False) -> str:
     """A step: one line for each pair of columns, labelled once."""
     left, right = boxes[step.base], boxes[step.table]
-    doubtful = step.score < DOUBTFUL
+    doubtful = step.score < DOUBTFUL_BELOW
     dashes = ' stroke-dasharray="5 4"' if doubtful else ""
     stroke = 'stroke-opacity="1" stroke-width="2.5"' if heavy else 'stroke-opacity="0.6"'
     weight = "bold" if heavy else "normal"
     mark = f"{'doubtful ' if doubtful else ''}{MARKS[step.cardinality]}"
     x1, x2 = left.x + left.width, right.x
-    bend = x1 + _BEND
+    bend = x1 + _BEND_WIDTH
     middle = (x1 + bend) / 2
     heights = [(left.line(a), right.line(b)) for a, b in zip(step.base_columns, step.columns, strict=True)]
     paths = "".join(

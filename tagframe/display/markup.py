@@ -10,7 +10,7 @@ from html import escape
 LETTER = 7.3
 LINE = 18
 PAD = 10
-_LONGEST = 28
+_MAX_NAME_LETTERS = 28
 """How many letters of a name are shown; the tooltip has the whole name."""
 
 
@@ -85,7 +85,7 @@ def short(text: str) -> str:
     cut, used = "", 0
     for letter in text:
         used += width_of(letter)
-        if used > _LONGEST - 1 and len(cut) + 1 < len(text):
+        if used > _MAX_NAME_LETTERS - 1 and len(cut) + 1 < len(text):
             return f"{cut}…"
         cut += letter
     return cut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagframe.display.join_graph import DOUBTFUL, MARKS, join_graph, shares_of
+from tagframe.display.join_graph import DOUBTFUL_BELOW, MARKS, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
 from tagframe.display.results import Plan, Report, Retrieved
 from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_tell
@@ -72,7 +72,7 @@ def _legend(plan: Plan, report: Report | None) -> str:
         signs.append("match: the share of rows that have a partner")
     if "sure" in shares:
         signs.append("sure: the confidence in the key")
-    if any(step.score < DOUBTFUL for step in plan.steps):
+    if any(step.score < DOUBTFUL_BELOW for step in plan.steps):
         signs.append("dashed line: low-confidence key")
     if plan.bridges:
         signs.append("dashed box: a table that only connects the others")

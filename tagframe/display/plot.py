@@ -13,14 +13,14 @@ from tagframe.errors import NothingToPlot, counted, needing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_BARS = 30
+_MAX_BARS = 30
 """More bars cannot be read: the first are drawn, and the axis says how many rows there are."""
-_MOST_SERIES = 3
-_LINE = 60
+_MAX_SERIES = 3
+_LINE_LETTERS = 60
 """Characters of a line of the title, or of all labels of upright bars that stand beside each other."""
-_LONG = 12
+_MAX_UPRIGHT_LETTERS = 12
 """If a label is longer, the bars lie, so that it can be read."""
-_LONGEST = 40
+_MAX_LABEL_LETTERS = 40
 
 
 def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes:
@@ -46,12 +46,12 @@ def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes
     else:
         # Times with labels beside them are many series in one column: the labels then say more.
         kind = "line" if times and not labels and len(frame) > 1 else "bar"
-        x, series = next(iter([*labels, *times] if kind == "bar" else times), ""), numbers[:_MOST_SERIES]
+        x, series = next(iter([*labels, *times] if kind == "bar" else times), ""), numbers[:_MAX_SERIES]
     whole = frame.dropna(subset=[*series, *([x] if x else [])])
-    drawn = whole.head(_MOST_BARS) if kind == "bar" else whole.sort_values(x)
+    drawn = whole.head(_MAX_BARS) if kind == "bar" else whole.sort_values(x)
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
-    ax.set_title(textwrap.fill(_plain(question), _LINE))
+    ax.set_title(textwrap.fill(_plain(question), _LINE_LETTERS))
     if kind == "scatter":
         drawn.plot.scatter(x, series[0], ax=ax)
     elif kind == "line":
@@ -69,12 +69,12 @@ def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes
 def _draw_bars(frame: pd.DataFrame, x: str, series: list[str], ax: Axes) -> str:
     """Draw them, upright or lying; the kind that was drawn."""
     texts = [_plain(str(label)) for label in frame[x]] if x else [""] * len(frame)
-    labels = [textwrap.shorten(label, _LONGEST, placeholder="…") for label in texts]
+    labels = [textwrap.shorten(label, _MAX_LABEL_LETTERS, placeholder="…") for label in texts]
     bars = frame[series].set_axis(labels, axis="index")
-    if max(map(len, labels), default=0) > _LONG:
+    if max(map(len, labels), default=0) > _MAX_UPRIGHT_LETTERS:
         bars.iloc[::-1].plot.barh(ax=ax, legend=len(series) > 1)
         return "barh"
-    bars.plot.bar(ax=ax, legend=len(series) > 1, rot=0 if sum(map(len, labels)) < _LINE else 90)
+    bars.plot.bar(ax=ax, legend=len(series) > 1, rot=0 if sum(map(len, labels)) < _LINE_LETTERS else 90)
     ax.set_xlabel(_plain(x))
     return "bar"
 

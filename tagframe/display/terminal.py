@@ -13,7 +13,7 @@ from tagframe.errors import counted
 
 WIDTH = 80
 """Text is wrapped to this many columns."""
-_LONGEST_QUESTION = 300
+_MAX_QUESTION_LETTERS = 300
 
 
 def fitted(text: str, width: int = WIDTH) -> str:
@@ -151,7 +151,9 @@ def other_ways(plan: Plan) -> str:
 def headline(found: Retrieved) -> str:
     """The question, and the number of tables that were found."""
     together = "" if found.anchor is None else f", together with {found.anchor}"
-    question = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
+    question = (
+        found.question if len(found.question) <= _MAX_QUESTION_LETTERS else f"{found.question[:_MAX_QUESTION_LETTERS]}…"
+    )
     return f"{counted(len(found.tables), 'table')} for {question!r}{together}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tagframe.display.markup import escaped, page, small, table
 from tagframe.display.terminal import WIDTH, fitted
 
-_LISTED = 20
+_MAX_LISTED = 20
 
 
 class Public:
@@ -71,6 +71,6 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())
     if isinstance(value, tuple):
-        more = [f"and {len(value) - _LISTED:,} more"] if len(value) > _LISTED else []
-        return "; ".join([*(_text(one) for one in value[:_LISTED]), *more])
+        more = [f"and {len(value) - _MAX_LISTED:,} more"] if len(value) > _MAX_LISTED else []
+        return "; ".join([*(_text(one) for one in value[:_MAX_LISTED]), *more])
     return str(value)

@@ -26,7 +26,7 @@ _ONNXRUNTIME = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 _LARGEST_WEIGHT, _LARGEST_STATE = 63, 127
 """In int8. Processors without VNNI add two products in 16 bits, which weights of seven bits do not overflow."""
-_NEVER = -1e9
+_PADDING_SCORE = -1e9
 """Added to the attention scores of padding tokens."""
 
 
@@ -89,7 +89,7 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False)
     tokens = add("Reshape", add("Add", words, add("Add", where, kind)), flat)
     tokens = norm(tokens, "embeddings.LayerNorm")
     padding = add("Sub", add("Cast", "mask", to=FLOAT), constant("real", np.float32(1)))
-    padding = add("Mul", padding, constant("never", np.float32(-_NEVER)))
+    padding = add("Mul", padding, constant("never", np.float32(-_PADDING_SCORE)))
     padding = add("Unsqueeze", padding, constant("axes", np.array([1, 2])))
     for number in range(sum(name.endswith("attention.self.query.weight") for name in shapes)):
         layer = f"encoder.layer.{number}"

@@ -18,7 +18,7 @@ from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
 
-BOUND = 0.1
+MAX_CHANGE = 0.1
 """The largest accepted change of a share: of nulls, of distinct values, of rows, and of rows with a partner."""
 
 
@@ -49,7 +49,7 @@ class Check:
         return "\n".join([heading, *(f"  {finding}" for finding in self.findings)])
 
 
-def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept: bool = False) -> Check:
+def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, accept: bool = False) -> Check:
     """Compare the tables and keys of a corpus with a baseline.
 
     A key is checked if it was declared (``corpus.keys.add``) or learned; inferred keys are not. It holds if at least

@@ -117,14 +117,14 @@ def _judged(
         judged["needed"] = list(needed.tables)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = retrieve_tables(question, corpus, k=k)
-            judged["found"] = list(found.ids)
-            scores = scores_of(found.ids, needed.tables)
+            retrieved = retrieve_tables(question, corpus, k=k)
+            judged["found"] = list(retrieved.ids)
+            scores = scores_of(retrieved.ids, needed.tables)
             judged.update(
                 precision=scores.precision, recall=scores.recall, complete=scores.complete, exact=scores.exact
             )
             if needed.joins:
-                joins = without_roles(found.joins, corpus)
+                joins = without_roles(retrieved.joins, corpus)
                 seen = {side for key in joins for side in ToldKey.of(vars(key)).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)

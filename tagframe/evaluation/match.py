@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 Rule: TypeAlias = Literal["spider", "bird"]
 
-_MOST_COLUMNS = 8
+_MAX_COLUMNS = 8
 """With more columns, only the given order is tried: there are too many others."""
 
 
@@ -49,7 +49,7 @@ def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> 
     if len(ours) != len(theirs) or {len(row) for row in ours} != {len(row) for row in theirs}:
         return False
     width = len(theirs[0]) if theirs else 0
-    orders = itertools.permutations(range(width)) if width <= _MOST_COLUMNS else [tuple(range(width))]
+    orders = itertools.permutations(range(width)) if width <= _MAX_COLUMNS else [tuple(range(width))]
     counted = Counter(theirs)
     for order in orders:
         arranged = [tuple(row[position] for position in order) for row in ours]

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
 SERVER_IS_DOWN = (ConnectionFailed, RequestTimedOut, ServerFailed)
-HOPELESS = 64
+MAX_FAILURES_IN_A_ROW = 64
 """A run stops when this many requests time out before any is answered, for as long as an outage may last. It also stops
 when this many rows in a row fail after all their retries."""
-ROOM_UNDER_A_BUDGET = 4096
+MAX_TOKENS_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
-LONG_ANSWER = 16_384
+LONG_ANSWER_TOKENS = 16_384
 """Tokens assumed for an answer without a limit: about the most that today's models write in one answer."""
-WIDEST_WINDOW = 2**21
+MAX_WINDOW_TOKENS = 2**21
 """The most tokens of a request to a model whose context window is unknown: the widest window of today's models."""
-ROOM_FOR_REASONING = 8192
+REASONING_TOKENS = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
 SECONDS_TO_REFUSE = 0.1
 """How long other requests wait for the first one with a form, if nothing is known of the server."""
@@ -162,13 +162,13 @@ class Attempts:
         if not reply.unfinished:
             return reply
         state, known = self._route.state, self._route.state.reasoning
-        state.reasoning = ROOM_FOR_REASONING
+        state.reasoning = REASONING_TOKENS
         roomier = self._parameters(meter, way)
         if roomier.limit == sent.limit:  # it had that room, or its limit is the user's word or the server's
             state.reasoning = known
             return reply
         if self._route.store is not None and self._route.store.writable:
-            self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)
+            self._route.store.put_reasoning(self._route.source, REASONING_TOKENS)
         meter.retried += 1
         return self._in_form(await self._patiently(prompt, meter, roomier), meter, way)
 
@@ -254,7 +254,7 @@ class Attempts:
             return own  # the user's word
         if own.max_tokens is None:
             bounded = self._route.budget is not None and self._route.budget.bounds_answers
-            return replace(own, max_tokens=ROOM_UNDER_A_BUDGET) if bounded else own
+            return replace(own, max_tokens=MAX_TOKENS_UNDER_A_BUDGET) if bounded else own
         room = self._route.state.reasoning
         return replace(own, max_tokens=own.max_tokens + room) if room else own
 
@@ -420,7 +420,7 @@ class Attempts:
         if isinstance(error, RequestTimedOut):
             self._timeouts += 1
         silent = time.monotonic() - self._began
-        return not self._answered and self._timeouts >= HOPELESS and silent > self._route.lm.retry.outage
+        return not self._answered and self._timeouts >= MAX_FAILURES_IN_A_ROW and silent > self._route.lm.retry.outage
 
     async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
@@ -444,17 +444,17 @@ class Attempts:
         if not budget.bounds_answers:
             return None
         tokens_in = most_tokens(prompt)
-        dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER)
-        long = Cost(1, tokens_in + LONG_ANSWER, dollars or 0.0)
+        dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER_TOKENS)
+        long = Cost(1, tokens_in + LONG_ANSWER_TOKENS, dollars or 0.0)
         return Window(self._route.state, lambda: self._route.state.lengths.seen, long)
 
     def _believed(self, reply: Reply, prompt: Prompt, parameters: Parameters) -> Reply:
         """The reply without the server's counts where they are impossible: one would spend this budget and the next."""
         counts = reply.tokens_in or 0, reply.tokens_out or 0
-        window = self._route.window or WIDEST_WINDOW
+        window = self._route.window or MAX_WINDOW_TOKENS
         if max(counts) <= window:
             return reply
-        most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER, _allowed(parameters))
+        most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER_TOKENS, _allowed(parameters))
         if counts[0] <= most[0] and counts[1] <= most[1]:
             return reply
         self.miscounted = min(max(counts), 10**18)

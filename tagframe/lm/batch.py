@@ -22,8 +22,8 @@ BY_HAND = "by hand"
 """The recorder of answers that name none."""
 BATCH_MODEL = "gpt-4o-mini"
 """The model named in exported requests by default: OpenAI's format requires one."""
-_QUESTION_LETTERS = 60
-_RUN = 8
+_MAX_QUESTION_LETTERS = 60
+_MIN_REPEATED_LINES = 8
 """Repeated runs of fewer lines than this are printed in full again."""
 
 
@@ -92,7 +92,7 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
 
 def _custom_id(key: bytes, label: Label) -> str:
     """The id that a provider returns with the answer: short, and with a small set of characters."""
-    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_QUESTION_LETTERS]
+    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_MAX_QUESTION_LETTERS]
     return "/".join(part for part in (label.stage, question, key.hex()) if part)
 
 
@@ -112,12 +112,13 @@ def _without_repeats(
     Args:
         lines: all of them.
         custom_id: of the request.
-        printed: for each run of :data:`_RUN` lines printed in full, its request and first index; new ones are added.
+        printed: for each run of :data:`_MIN_REPEATED_LINES` lines printed in full, its request and first index; new
+            ones are added.
     """
     text, fresh, at = [], [True] * len(lines), 0
     while at < len(lines):
-        end, earlier = at, printed.get(tuple(lines[at : at + _RUN]))
-        while earlier is not None and printed.get(tuple(lines[end : end + _RUN])) == (
+        end, earlier = at, printed.get(tuple(lines[at : at + _MIN_REPEATED_LINES]))
+        while earlier is not None and printed.get(tuple(lines[end : end + _MIN_REPEATED_LINES])) == (
             earlier[0],
             earlier[1] + end - at,
         ):
@@ -126,14 +127,14 @@ def _without_repeats(
             text.append(lines[at])
             at += 1
             continue
-        run = lines[at : end - 1 + _RUN]
+        run = lines[at : end - 1 + _MIN_REPEATED_LINES]
         # The first of the key's 64 digits tell it apart.
         text.append(f"[{len(run)} lines as in {earlier[0][:-56]}: {run[0][:60]!r} to {run[-1][:60]!r}]")
         fresh[at : at + len(run)] = [False] * len(run)
         at += len(run)
-    for start in range(len(lines) - _RUN + 1):
-        if all(fresh[start : start + _RUN]):
-            printed.setdefault(tuple(lines[start : start + _RUN]), (custom_id, start))
+    for start in range(len(lines) - _MIN_REPEATED_LINES + 1):
+        if all(fresh[start : start + _MIN_REPEATED_LINES]):
+            printed.setdefault(tuple(lines[start : start + _MIN_REPEATED_LINES]), (custom_id, start))
     return text
 
 

@@ -3,7 +3,7 @@
 A claim is a row of the store: a process and the keys of the requests that it sends next. It holds for as long as its
 owner lives. On the same machine that is told by the process id and the time at which the process started; elsewhere,
 and where an owner hangs, by a count that the owner raises every few seconds: one that has not changed for
-:data:`LEASE` seconds of the observer's own clock is of an owner that is gone. No wall clock is compared.
+:data:`LEASE_SECONDS` seconds of the observer's own clock is of an owner that is gone. No wall clock is compared.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 
 from tagframe.lm.writer import Writer
 
-BEAT = 5.0
+BEAT_SECONDS = 5.0
 """Seconds after which an owner says that it lives."""
-LEASE = 30.0
+LEASE_SECONDS = 30.0
 """Seconds after which an owner that has not said so is gone."""
-_KEY = 32
+_KEY_BYTES = 32
 
 
 @dataclass(eq=False)
@@ -109,7 +109,7 @@ class Claims:
                 if sweep:
                     connection.execute("DELETE FROM claims WHERE id = ?", (row,))
             elif of == source:
-                keys.update(requests[start : start + _KEY] for start in range(0, len(requests), _KEY))
+                keys.update(requests[start : start + _KEY_BYTES] for start in range(0, len(requests), _KEY_BYTES))
         return keys
 
     def _is_gone(self, owner: str, beat: int) -> bool:
@@ -120,7 +120,7 @@ class Claims:
         now = time.monotonic()
         if self._beats.get(owner, (None, 0.0))[0] != beat:
             self._beats[owner] = (beat, now)
-        return now - self._beats[owner][1] > LEASE
+        return now - self._beats[owner][1] > LEASE_SECONDS
 
 
 def _host() -> str:

@@ -28,9 +28,9 @@ from tagframe.errors import (
     ServerFailed,
     counted,
 )
-from tagframe.lm.attempts import HOPELESS, SERVER_IS_DOWN, Attempts, Meter, Route
+from tagframe.lm.attempts import MAX_FAILURES_IN_A_ROW, SERVER_IS_DOWN, Attempts, Meter, Route
 from tagframe.lm.call import Job, stored_completion
-from tagframe.lm.claims import BEAT, Claim
+from tagframe.lm.claims import BEAT_SECONDS, Claim
 from tagframe.lm.inflight import SharedReply, in_flight, rules
 from tagframe.lm.parse import Parsed, Parser
 from tagframe.lm.prompt import Completion, Prompt, Stored, request_keys
@@ -47,10 +47,10 @@ _SECONDS_BETWEEN_CLAIMS = 0.002
 _SECONDS_BETWEEN_CHECKS = 0.1
 _MAX_LOOKED_UP = 500
 """Prompts of other processes that are looked up together."""
-LAST = 20
+JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
-REPAIRS = 2
+MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 _REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
@@ -128,7 +128,7 @@ class Run:
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._failed_in_a_row = 0
-        self._last: deque[bool] = deque(maxlen=LAST)  # whether answers were accepted
+        self._last: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
         self._helped = 0  # repairs that helped
         self._unhelped = 0  # that did not, or have not ended
         self._to_repair: deque[tuple[_Request, AnswerRejected]] = deque()  # until it is known whether repairs help
@@ -267,7 +267,7 @@ class Run:
         endless = reply.truncated and reply.text.count(reply.text[-_REPEATED_CHARACTERS:]) > 2  # and would be so again
         if request.meter.repaired or reply.unfinished or endless or self.attempts.stopped:
             self._fail(request, rejection)
-        elif self._unhelped < REPAIRS + 2 * self._helped:
+        elif self._unhelped < MAX_FAILED_REPAIRS + 2 * self._helped:
             self._repair(request, rejection)
         elif any(one.meter.repaired for one in self._sent):
             self._to_repair.append((request, rejection))
@@ -287,7 +287,7 @@ class Run:
     def _fail(self, request: _Request, error: LMError) -> None:
         self._log(request, "failed", error)
         self._failed += not request.job.batch.keeps_rejected
-        if too_many(self._failed, max(self._prompts, LAST), self._max_failed) and not self.attempts.stopped:
+        if too_many(self._failed, max(self._prompts, JUDGED_ROWS), self._max_failed) and not self.attempts.stopped:
             reason = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
             self.attempts.stop(RunStopped(f"not sent, because {reason}; the last failure was {error}"))
         if isinstance(error, LMRequestFailed) and error.stops_run:
@@ -296,14 +296,14 @@ class Run:
             self._route.state.row_failed(error)
         if isinstance(error, SERVER_IS_ILL):
             self._failed_in_a_row += 1
-            if self._failed_in_a_row >= HOPELESS:
+            if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:
                 self.attempts.stop(error)
         if isinstance(error, AnswerRejected) and not request.job.batch.keeps_rejected:
             self._last.append(False)
             rejected = self._last.count(False)
-            if len(self._last) == LAST and rejected > LAST / 2:
+            if len(self._last) == JUDGED_ROWS and rejected > JUDGED_ROWS / 2:
                 reason = shorten(request.text or "")
-                fact = f"{rejected} of the last {LAST} answers were rejected; the last was {reason!r} ({error})"
+                fact = f"{rejected} of the last {JUDGED_ROWS} answers were rejected; the last was {reason!r} ({error})"
                 self.attempts.stop(AnswerRejected(fact))
         self._end(request, Completion(request.text, None, error, request.meter.usage(failed=1), None, "sent"))
 
@@ -323,7 +323,7 @@ class Run:
 
     def _go_on_repairing(self) -> None:
         """Repair what waits for it, now that more is known of whether it helps."""
-        while self._to_repair and self._unhelped < REPAIRS + 2 * self._helped and not self.attempts.stopped:
+        while self._to_repair and self._unhelped < MAX_FAILED_REPAIRS + 2 * self._helped and not self.attempts.stopped:
             self._repair(*self._to_repair.popleft())
         if self._to_repair and not any(one.meter.repaired for one in self._sent):
             waiting, self._to_repair = self._to_repair, deque()
@@ -383,13 +383,13 @@ class Run:
     def _look_up(self, store: ResponseStore, requests: Sequence[_Request]) -> dict[tuple[Stored, bytes], StoredAnswer]:
         """The stored answers to these, by which may answer, and key."""
         lm = self._route.lm
-        found: dict[tuple[Stored, bytes], StoredAnswer] = {}
+        by_key: dict[tuple[Stored, bytes], StoredAnswer] = {}
         for stored in {one.job.batch.stored for one in requests}:
             keys = [one.job.key for one in requests if one.job.batch.stored == stored]
             with contextlib.suppress(sqlite3.Error):  # as where it cannot be read: they are asked for
                 answers = store.lookup(keys, *lm.stored_as, stored)
-                found |= {(stored, key): answer for key, answer in answers.items()}
-        return found
+                by_key |= {(stored, key): answer for key, answer in answers.items()}
+        return by_key
 
     def _take_found(self, request: _Request, answers: Mapping[tuple[Stored, bytes], StoredAnswer]) -> bool:
         """Have an answer parsed that the store has by now; gives whether there is one."""
@@ -423,7 +423,7 @@ class Run:
         beaten = self._moved = time.monotonic()
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
-            if time.monotonic() - beaten > BEAT:
+            if time.monotonic() - beaten > BEAT_SECONDS:
                 beaten = time.monotonic()
                 store.claims.beat()
             if self._elsewhere:

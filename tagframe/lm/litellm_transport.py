@@ -16,7 +16,7 @@ from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, raise_error_in, read_reply, read_vectors
 from tagframe.quiet import quiet
 
-_A_DAY = 86_400.0
+_TIMEOUT_SECONDS = 86_400.0
 _OF_A_CHOICE = ("index", "native_finish_reason", "error")
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason")
 """Where providers say why an answer ended: OpenAI and most others, Anthropic, Bedrock, Gemini, Ollama."""
@@ -63,7 +63,7 @@ class LiteLLM:
                 model=self.model,
                 api_base=self._api_base,
                 api_key=self._api_key,
-                timeout=_A_DAY,  # the limit is the caller's
+                timeout=_TIMEOUT_SECONDS,  # the limit is the caller's
                 num_retries=0,  # retries are ours, alike for both transports
                 max_retries=0,
                 drop_params=True,

@@ -479,7 +479,8 @@ _rates: dict[tuple[str, str, float | None, float | None], Rates] = {}
 
 def server_state(endpoint: str, model: str) -> ServerState:
     """The shared state of a model: later calls use what earlier calls learned about the server's limits."""
-    return _states.setdefault((endpoint, model), ServerState())
+    state = _states.get((endpoint, model))
+    return _states.setdefault((endpoint, model), ServerState()) if state is None else state
 
 
 def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) -> Rates | None:

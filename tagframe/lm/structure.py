@@ -144,8 +144,8 @@ def _fits(schema: Mapping[str, Any], value: Any) -> bool:
 def _regex(grammar: str) -> str:
     """A rule of GBNF as a regular expression."""
 
-    def part(found: re.Match[str]) -> str:
-        text = found[0]
+    def part(match: re.Match[str]) -> str:
+        text = match[0]
         if text.startswith('"'):
             return f"(?:{re.escape(json.loads(text))})"
         return "" if text.isspace() else text

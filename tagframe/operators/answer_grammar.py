@@ -146,10 +146,10 @@ def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T 
     if (bare := text.strip(_EDGES).lower()) in words:  # as almost every answer is
         return words[bare]
     answer = without_reasoning(text)
-    found = [words[word] for line in answer.splitlines() if (word := _word(line)) in words]
+    values = [words[word] for line in answer.splitlines() if (word := _word(line)) in words]
     line = last_line(answer)
     last = words.get(_word(line), UNSURE if is_unsure(line) else None)
-    if last is None or any(value != last for value in found):
+    if last is None or any(value != last for value in values):
         raise AnswerRejected(f"expected {expected}, got {_excerpt(answer)}")
     return last
 

@@ -13,8 +13,8 @@ COMPONENTS = 128
 """Principal components of the vectors that a classifier is trained on."""
 _PENALTY = 1.0
 """On the weights (L2) of vectors that are a unit away from their mean."""
-_STEPS = 40
-_LOGIT = 30.0
+_NEWTON_STEPS = 40
+_MAX_LOGIT = 30.0
 
 
 def calibrated(scores: Floats) -> Estimate:
@@ -78,7 +78,7 @@ def fit_logistic(features: Floats, true: Truths, penalties: Floats, near: Floats
         near: initial weights; they affect the speed, not the result.
     """
     weights = np.zeros(features.shape[1]) if near is None else near.copy()
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         chances = _chances(features @ weights)
         slopes = chances * (1 - chances) + 1e-9
         gradient = features.T @ (true - chances) - penalties * weights
@@ -100,7 +100,7 @@ def _calibration(predicted: Floats, truths: Truths, deviates: Floats) -> Floats:
 
 
 def _chances(logits: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -_LOGIT, _LOGIT))))
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -_MAX_LOGIT, _MAX_LOGIT))))
 
 
 def _deviates(scores: Floats) -> Floats:

@@ -20,7 +20,7 @@ from tagframe.operators.text_nearness import row_text, vectors_of
 
 CLAIM = "{one} and {other} are the same but for how they are written"
 _PAIR = ("one", "other")
-_CHUNK = 512
+_CHUNK_ROWS = 512
 
 
 def _text_column(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
@@ -132,13 +132,13 @@ def sem_dedup(
 def _near(lines: list[str], least: float) -> list[tuple[int, int, float]]:
     """The pairs whose cosine is at least ``least``, the nearest first."""
     vectors = vectors_of(lines)
-    found = []
-    for start in range(0, len(lines), _CHUNK):
-        cosines = vectors[start : start + _CHUNK] @ vectors.T
+    pairs = []
+    for start in range(0, len(lines), _CHUNK_ROWS):
+        cosines = vectors[start : start + _CHUNK_ROWS] @ vectors.T
         for row, other in np.argwhere(cosines >= least).tolist():
             if start + row < other:
-                found.append((start + row, other, float(cosines[row, other])))
-    return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
+                pairs.append((start + row, other, float(cosines[row, other])))
+    return sorted(pairs, key=lambda pair: (-pair[2], pair[:2]))
 
 
 class _Groups:

@@ -17,7 +17,7 @@ from tagframe import logs
 from tagframe.config import current
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, TagframeError, counted, warn
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
-from tagframe.operators.run_summary import summarised
+from tagframe.operators.outcome import summarised
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
 

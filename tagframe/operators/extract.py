@@ -20,7 +20,7 @@ from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import prompt_names
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.step_generators import Step
-from tagframe.operators.values import SHORT, TEXT_OF_FIELD, Value, choice_value, value_of_dtype
+from tagframe.operators.values import FIELD_TOKENS, SHORT_TOKENS, Value, choice_value, value_of_dtype
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""
@@ -165,7 +165,7 @@ def _object_value(keys: Sequence[str], kinds: Mapping[str, Value | None], quotes
         read,
         {name: typed[name].columns[None] if name in typed else "string" for name in keys},
         json.dumps(guess),
-        SHORT + TEXT_OF_FIELD * len(keys),
+        SHORT_TOKENS + FIELD_TOKENS * len(keys),
         details=details,
         shape=Form(fields_schema({name: _schema(typed.get(name)) for name in keys})),
     )

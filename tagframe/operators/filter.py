@@ -41,8 +41,8 @@ from tagframe.operators.text_nearness import similarities
 
 _NO_REPLY: Reply[bool] = Reply(None)
 """The outcome of rows that were not asked about."""
-SAMPLED, SAMPLED_SHARE = 20, 10
-"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_SHARE`."""
+SAMPLED_ROWS, SAMPLED_ONE_IN = 20, 10
+"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_ONE_IN`."""
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
@@ -238,8 +238,8 @@ class _Claim:
 
     def ask(self, rows: Sequence[int], known: dict[str, Reply[bool]]) -> Step[None]:
         """Ask about these rows; rows with a known answer are not asked again."""
-        found = (self.lines[row] for row in rows)
-        new = [line for line in dict.fromkeys(found) if line is not None and line not in known]
+        lines = (self.lines[row] for row in rows)
+        new = [line for line in dict.fromkeys(lines) if line is not None and line not in known]
         verdicts = yield from ask_packed(self.question, new, self.size)
         known.update(zip(new, verdicts, strict=True))
 
@@ -293,7 +293,7 @@ def _passing_all(
     known: list[dict[str, Reply[bool]]] = [{} for _ in claims]
     order = list(range(len(claims)))
     remarks = []
-    count = min(SAMPLED, len(frame) // SAMPLED_SHARE)
+    count = min(SAMPLED_ROWS, len(frame) // SAMPLED_ONE_IN)
     if len(claims) > 1 and count:
         sample = np.sort(np.random.default_rng(0).choice(len(frame), count, replace=False)).tolist()
         yield from together([claim.ask(sample, of) for claim, of in zip(claims, known, strict=True)])

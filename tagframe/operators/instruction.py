@@ -18,7 +18,7 @@ from tagframe.operators.prompt_names import for_models, label_text, prompt_names
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
 
-_DESCRIBED = 200
+_MAX_DESCRIPTION_LETTERS = 200
 """The most characters of a column's description."""
 
 # A name in braces may have any character except a brace, so that columns such as "price[usd]", "a.b" or "first name"
@@ -108,7 +108,7 @@ def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str
     """The descriptions of the columns in the corpus that the frame came from, once for all rows."""
     descriptions: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [
-        f"{{{one_line(name)}}} is: {one_line(descriptions[label][:_DESCRIBED]).replace('<', '‹')}"
+        f"{{{one_line(name)}}} is: {one_line(descriptions[label][:_MAX_DESCRIPTION_LETTERS]).replace('<', '‹')}"
         for position, name in zip(positions, names, strict=True)
         if (label := str(frame.columns[position])) in descriptions
     ]
@@ -166,12 +166,14 @@ class _Reader:
         return text[start], start + 1  # {} names nothing, and stays, as does a brace without its partner
 
     def _position(self, name: str) -> int | None:
-        found = self._positions.get(name) or self._positions.get(name.strip(), [])
-        if len(found) > 1:
-            raise InvalidArgument(f"{len(found)} columns are called {name!r}; rename them so that the name is unique")
-        if found and found[0] not in self.named:
-            self.named.append(found[0])
-        return found[0] if found else None
+        positions = self._positions.get(name) or self._positions.get(name.strip(), [])
+        if len(positions) > 1:
+            raise InvalidArgument(
+                f"{len(positions)} columns are called {name!r}; rename them so that the name is unique"
+            )
+        if positions and positions[0] not in self.named:
+            self.named.append(positions[0])
+        return positions[0] if positions else None
 
 
 def _end_of_json(text: str, start: int) -> int | None:

@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
 from tagframe.operators.answer_grammar import without_reasoning
-from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
+from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
 from tagframe.operators.row_question import ANSWER, solved_rows
@@ -67,7 +67,9 @@ def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[in
     missing = sorted(set(range(1, count + 1)) - set(numbers)) if wanted is None else []
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     faults = ((odd, "not among the rows"), (missing, "missing"), (twice, "there more than once"))
-    if problems := [f"{', '.join(map(str, found[:10]))} {what}" for found, what in faults if found]:
+    if problems := [
+        f"{', '.join(map(str, numbers_at_fault[:10]))} {what}" for numbers_at_fault, what in faults if numbers_at_fault
+    ]:
         raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(problems)}")
     if wanted is not None and len(numbers) < wanted:
         raise AnswerRejected(f"expected the best {wanted} of {count} rows, got {len(numbers)}")
@@ -171,21 +173,21 @@ class Lists:
         self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
     ) -> Step[list[list[Chain]]]:
         """The chains of each list; a list whose answer cannot be read is asked again in halves."""
-        found: list[list[Chain]] = [[] for _ in lists]
+        chains: list[list[Chain]] = [[] for _ in lists]
         again = [(number, list(listed)) for number, listed in enumerate(lists) if listed]
-        waiting = self._several(again, shared, found)
+        waiting = self._several(again, shared, chains)
         while waiting and self.stopped is None:
             if len(waiting) > self.left:
                 self.short = True
                 for number, listed in waiting[max(self.left, 0) :]:
-                    found[number] += [[item] for item in listed]
+                    chains[number] += [[item] for item in listed]
                 waiting = waiting[: max(self.left, 0)]
             ranked = yield from self._rank([[*shared, *listed] for _, listed in waiting], wanted)
             again = []
             pairs: list[tuple[int, list[int], Exception]] = []
             for (number, listed), chain in zip(waiting, ranked, strict=True):
                 if not isinstance(chain, Exception):
-                    found[number].append(chain)
+                    chains[number].append(chain)
                 elif self.stopped is not None:
                     self._set_aside(listed, chain)
                 elif len(listed) + len(shared) > 2 and len(listed) > 1:
@@ -193,22 +195,22 @@ class Lists:
                     again += [(number, listed[:middle]), (number, listed[middle:])]
                 else:
                     pairs.append((number, listed, chain))
-            yield from self._try_alone(found, pairs, shared)
-            waiting = self._several(again, shared, found)
-        return found
+            yield from self._try_alone(chains, pairs, shared)
+            waiting = self._several(again, shared, chains)
+        return chains
 
     @staticmethod
     def _several(
-        lists: Sequence[tuple[int, list[int]]], shared: Sequence[int], found: list[list[Chain]]
+        lists: Sequence[tuple[int, list[int]]], shared: Sequence[int], chains: list[list[Chain]]
     ) -> list[tuple[int, list[int]]]:
         """The lists of two items or more; a single item is in order by itself."""
         for number, listed in lists:
             if len(listed) + len(shared) < 2:
-                found[number].append(listed)
+                chains[number].append(listed)
         return [one for one in lists if len(one[1]) + len(shared) > 1]
 
     def _try_alone(
-        self, found: list[list[Chain]], failed: Sequence[tuple[int, list[int], Exception]], shared: Sequence[int]
+        self, chains: list[list[Chain]], failed: Sequence[tuple[int, list[int], Exception]], shared: Sequence[int]
     ) -> Step[None]:
         """For lists that cannot be divided further: items that never got an answer are tried with other items."""
         listed_items = [item for _, listed, _ in failed for item in listed]
@@ -230,7 +232,7 @@ class Lists:
             culprits = listed if shared else [item for item in listed if item not in self._proven]
             self.unknown += not culprits
             self._set_aside(culprits, error)
-            found[number] += [[item] for item in listed if item not in self.aside]
+            chains[number] += [[item] for item in listed if item not in self.aside]
 
     def _sound(self) -> list[int]:
         return [item for item in self._proven if item not in self.aside]
@@ -271,24 +273,24 @@ class Lists:
     def _ask(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
         """The completions; two rows that are too long for the model are cut to half, repeatedly."""
         self.prompts += len(lists)
-        found = yield from gather_alike(lists, lambda alike: self._batch(alike, wanted))
+        completions = yield from gather_alike(lists, lambda alike: self._batch(alike, wanted))
         long = [
             number
-            for number, completion in enumerate(found)
+            for number, completion in enumerate(completions)
             if isinstance(completion.error, ContextTooLong) and len(lists[number]) == 2 and self._cut(lists[number])
         ]
         if long:
             again = yield from self._ask([lists[number] for number in long], wanted)
             for number, completion in zip(long, again, strict=True):
-                found[number] = completion
-        self.stopped = self.stopped or next((one.error for one in found if stops_all(one.error)), None)
-        return found
+                completions[number] = completion
+        self.stopped = self.stopped or next((one.error for one in completions if stops_all(one.error)), None)
+        return completions
 
     def _cut(self, items: Sequence[int]) -> bool:
         """Show only half of the long ones of these; False if there is nothing to cut."""
-        long = [self.items[item] for item in items if len(self.items[item].text.encode()) > SHORTEST]
+        long = [self.items[item] for item in items if len(self.items[item].text.encode()) > MIN_ROW_BYTES]
         for item in long:
-            item.text = shortened(item.text, max(SHORTEST, len(item.text.encode()) // 2))
+            item.text = shortened(item.text, max(MIN_ROW_BYTES, len(item.text.encode()) // 2))
         return bool(long)
 
     def set_aside_unproven(self, items: Iterable[int]) -> None:

@@ -34,7 +34,7 @@ from tagframe.operators.answer_grammar import Unsure, without_reasoning
 from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
-from tagframe.operators.values import SHORT
+from tagframe.operators.values import SHORT_TOKENS
 
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
@@ -155,9 +155,9 @@ def _audited(
     question: Question[T], lines: Sequence[str], size: int
 ) -> Step[tuple[dict[str, Reply[T]], int, list[str]]]:
     """Audit packs, if that was not done before: replies of audited rows, the size that was found, and remarks."""
-    found, rows = yield from together([_stored_audit(question, size, result) for result in (True, False)])
-    if found is not None:
-        return {}, Audited(found), ["Packs of this question were audited before."]
+    audited_size, rows = yield from together([_stored_audit(question, size, result) for result in (True, False)])
+    if audited_size is not None:
+        return {}, Audited(audited_size), ["Packs of this question were audited before."]
     if rows is not None and not {*rows} <= {*lines}:  # another call audits them: as in one export of several calls
         return {}, size, []
     audited: list[str] = rows or []
@@ -394,7 +394,7 @@ class _Packing(Generic[T]):
     def _limit(self, length: int) -> int:
         """The most tokens of the answer to a pack of so many rows."""
         question = self.question
-        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT_TOKENS + TOKENS_PER_LINE
         return length * max(per_line, TOKENS_PER_LINE)
 
     def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
@@ -18,14 +18,15 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import FailedRowsWarning, InvalidArgument, warn
-from tagframe.operators.run_summary import SUMMARY, together, write_summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 IfExists: TypeAlias = Literal["error", "replace", "resume"]
 _CALL, _ROWS, _SUMMARY = b"tagframe.call", b"tagframe.rows", b"tagframe.summary"
-"""What a file says of itself, in its metadata: which call made it, from which rows, and the summary of that."""
+"""The metadata of a file: which call made it, from which rows, and the summary of that."""
+SUMMARY = ".summary.json"
+"""The file with the summary of all calls; readers of such folders leave out hidden files."""
 
 
 class ParquetFolder:
@@ -164,8 +165,9 @@ class ParquetFolder:
         for part in self._work.glob("part-*"):  # of a longer run before
             if int(part.stem.removeprefix("part-")) >= len(self._schemas):
                 part.unlink()
-        if whole_summary := together(self._summaries):
-            write_summary(self._work, whole_summary)
+        if summary := _added_up(self._summaries):
+            text = json.dumps(summary, ensure_ascii=False, indent=2) + os.linesep
+            (self._work / SUMMARY).write_text(text, encoding="utf-8")
         os.chmod(self._work, 0o777 & ~_umask())
         replaced = self.path.with_name(f"{self._work.name}-replaced")
         if self.path.exists():
@@ -246,3 +248,20 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _added_up(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One summary of several runs of an operator, as over batches."""
+    whole: dict[str, Any] = {}
+    for one in summaries:
+        for name, value in one.items():
+            known = whole.get(name)
+            if name not in whole:
+                whole[name] = value
+            elif name == "dollars":
+                whole[name] = None if known is None or value is None else known + value
+            elif isinstance(value, int | float):
+                whole[name] = (known or 0) + value
+            elif known is None:
+                whole[name] = value
+    return whole

@@ -40,16 +40,16 @@ Estimate: TypeAlias = Callable[[Positions, Truths], Floats]
 """A function from the rows asked and their answers to each row's probability of being true. Good estimates save calls;
 bad ones cost calls, but the guarantee holds."""
 
-PILOT_SHARE, LEAST_PILOT, LARGEST_PILOT = 0.03, 60, 300
+PILOT_SHARE, MIN_PILOT_ROWS, MAX_PILOT_ROWS = 0.03, 60, 300
 """How many rows are asked at random first: a share of the rows, between two limits."""
 RATES: Floats = np.geomspace(0.004, 0.7, 32)
 SPLITS: Floats = np.linspace(0.1, 0.9, 9)
 ALPHA_SHARES: Floats = np.linspace(0.2, 0.9, 8)
-BOLD = 1.5
+BOLD_FACTOR = 1.5
 """The factor on the allowed misses in the first, bold choice of the middle. The rows asked then stay asked, and the
 probabilities are estimated again from them."""
 _ROUNDING = 1e-9
-LEAST_CHANCE = 0.3
+MIN_WRONG_ROWS = 0.3
 """At least so many wrong rows are assumed to be possible among as many rows as were asked."""
 
 
@@ -135,13 +135,13 @@ def cheapest_sampling(rows: Positions, risks: Floats, allowed: int, alpha: float
     expected = np.cumsum(risks)
     best = Sampling(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
     for rate in map(float, RATES):
-        found = found_at_most(allowed, rate, alpha)
-        if found < 0:
+        most_found = found_at_most(allowed, rate, alpha)
+        if most_found < 0:
             continue
-        reach = int(np.searchsorted(expected, (found + 0.5) / rate))
+        reach = int(np.searchsorted(expected, (most_found + 0.5) / rate))
         cost = rate * reach + len(rows) - reach
         if reach and cost < best.cost:
-            best = Sampling(rows, allowed, cost, rate, found, reach, float(expected[reach - 1] * (1 - rate)))
+            best = Sampling(rows, allowed, cost, rate, most_found, reach, float(expected[reach - 1] * (1 - rate)))
     return best
 
 
@@ -192,7 +192,7 @@ class _Cascade:
 
     def chances(self) -> Floats:
         rows = np.flatnonzero(self.judged)
-        smallest = LEAST_CHANCE / max(len(rows), 1)
+        smallest = MIN_WRONG_ROWS / max(len(rows), 1)
         return np.clip(self.estimate(rows, self.truths[rows]), smallest, 1 - smallest)
 
     def samplings(self, bold: float) -> tuple[Sampling, Sampling]:
@@ -275,13 +275,13 @@ def decide(
     """
     count = len(weights)
     cascade = _Cascade(weights, estimate, targets, seed)
-    size = min(count, max(LEAST_PILOT, min(LARGEST_PILOT, int(PILOT_SHARE * count))))
+    size = min(count, max(MIN_PILOT_ROWS, min(MAX_PILOT_ROWS, int(PILOT_SHARE * count))))
     pilot = np.concatenate([np.flatnonzero(weights > 1), cascade.random.choice(count, size, replace=False)])
     cascade.calibration = min(size, count)
     yield from cascade.ask(np.unique(pilot))
     if cascade.judged.all():
         return cascade.decided()
-    bold = cascade.samplings(BOLD)
+    bold = cascade.samplings(BOLD_FACTOR)
     yield from cascade.ask(np.concatenate([end.rows[end.reach :] for end in bold]))
     if cascade.judged.all():
         return cascade.decided()

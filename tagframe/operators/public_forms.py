@@ -11,7 +11,7 @@ import contextlib
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,14 @@ import pandas as pd
 from tagframe import config, interop, logs
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
-from tagframe.operators.batches import aover_batches, are_batches, over_batches
+from tagframe.operators.batches import aover_batches, over_batches
 from tagframe.operators.drivers import arun
 from tagframe.operators.step_generators import Step, without_model
 
 if TYPE_CHECKING:
     from tagframe.operators.operator import Operator
 
+_BATCHES = (Iterator, AsyncIterator, list, tuple)
 _QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
 _TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
 _IF_EXISTS = Parameter("if_exists", Parameter.KEYWORD_ONLY, default="error", annotation="IfExists")
@@ -71,7 +72,7 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
     """``tf.NAME``: the thread waits for the result."""
 
     def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
-        if are_batches(frame):
+        if isinstance(frame, _BATCHES):
             return over_batches(operator, call, frame, args, kwargs)
         if interop.any_foreign(frame, *args, *kwargs.values()):
             converted = interop.ConvertedCall((frame, *args), kwargs)
@@ -106,7 +107,7 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     blocking = function(operator)
 
     async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
-        if are_batches(frame):
+        if isinstance(frame, _BATCHES):
             return await aover_batches(operator, call, frame, args, kwargs)
         if interop.any_foreign(frame, *args, *kwargs.values()):
             converted = await asyncio.to_thread(interop.ConvertedCall, (frame, *args), kwargs)

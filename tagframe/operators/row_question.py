@@ -29,7 +29,7 @@ from tagframe.operators.answer_grammar import (
     parse_word,
     parse_word_or_unsure,
 )
-from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, encode_rows, fence, room, shortened
+from tagframe.operators.cells import DATA_RULE, MIN_ROW_BYTES, cut_note, encode_rows, fence, room, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind
 from tagframe.operators.prompt_names import label_text
@@ -184,9 +184,9 @@ class Question(Generic[T]):
             batch = self._batch([texts[row] for row in waiting], accept=self.accept, guess=guess, stored=stored)
             completions.update(zip(waiting, (yield from gather(batch)), strict=True))
             waiting = [row for row in waiting if isinstance(completions[row].error, ContextTooLong)]
-            waiting = [row for row in waiting if len(texts[row].encode()) > SHORTEST]
+            waiting = [row for row in waiting if len(texts[row].encode()) > MIN_ROW_BYTES]
             for row in waiting:
-                texts[row] = shortened(texts[row], max(SHORTEST, len(texts[row].encode()) // 2))
+                texts[row] = shortened(texts[row], max(MIN_ROW_BYTES, len(texts[row].encode()) // 2))
         return [self._reply(completions[row], cut_note(line, texts[row])) for row, line in enumerate(lines)]
 
     def recalled(

@@ -23,12 +23,12 @@ Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
 
 def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
     """All completions of one batch, in the order of its prompts."""
-    found: dict[int, Completion[T]] = {}
+    completions: dict[int, Completion[T]] = {}
     batches: Sequence[Batch[Any]] = (batch,)
-    while len(found) < len(batch.prompts):
-        found.update((yield batches).get(batch, {}))
+    while len(completions) < len(batch.prompts):
+        completions.update((yield batches).get(batch, {}))
         batches = ()
-    return [found[number] for number in range(len(batch.prompts))]
+    return [completions[number] for number in range(len(batch.prompts))]
 
 
 def gather_alike(

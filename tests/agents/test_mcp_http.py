@@ -119,8 +119,8 @@ def test_a_cancelled_statement_is_stopped_and_others_go_on(url: str, mode: str):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 def test_long_statements_of_a_reader_leave_room_for_another(url: str):
-    assert server._STATEMENTS == worker_pool._MOST_RUNNING
-    share = server._STATEMENTS // 4  # of support, finance, nobody and the owner
+    assert server._MAX_STATEMENTS == worker_pool._MOST_RUNNING
+    share = server._MAX_STATEMENTS // 4  # of support, finance, nobody and the owner
 
     async def work() -> None:
         async with connected(url, "SUPPORT") as client, connected(url, "OWNER") as other:

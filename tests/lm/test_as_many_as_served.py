@@ -201,7 +201,7 @@ def test_a_server_that_is_down_is_not_tried_anew_by_each_call(server: Server, mo
     assert asked == 30
     assert failed() == {errors.RunStopped}
     assert server.count == asked  # it rests
-    monkeypatch.setattr(pacing, "REST", 0.0)
+    monkeypatch.setattr(pacing, "SECONDS_OF_REST", 0.0)
     assert failed() == {errors.RunStopped}  # what was found before still rests
     server_state(lm.transport.endpoint, lm.model).is_down(errors.ServerFailed("the server failed"))
     assert failed() == {errors.ServerFailed, errors.RunStopped}

@@ -269,16 +269,16 @@ def test_a_process_elsewhere_lives_while_it_says_so(
     other.claim(KEYS[:1])
     for _ in range(4):
         assert held(store)
-        now += claims.LEASE * 0.9
+        now += claims.LEASE_SECONDS * 0.9
         other.beat()
     now += 1
     assert held(store)
-    now += claims.LEASE + 1
+    now += claims.LEASE_SECONDS + 1
     assert not held(store)
 
 
 def test_a_process_that_asks_says_that_it_lives(server: Server, lm: LM, other: Other, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tagframe.lm.dispatch.BEAT", 0.1)
+    monkeypatch.setattr("tagframe.lm.dispatch.BEAT_SECONDS", 0.1)
     server.answers = lambda request: Reply("True", latency=1)
     call = Call(lm, ROWS[:1])
     wait_for(lambda: (other._file.execute("SELECT max(beat) FROM claims").fetchone()[0] or 0) > 1)

@@ -16,7 +16,7 @@ from tagframe.display import Displayable
 from tagframe.lm import Bound
 from tagframe.lm.pricing import tokens_of
 from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
-from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
+from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, Labels, ask_by_labels, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
@@ -117,7 +117,7 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
     what labels and blocks are measured by.
     """
     rows, pairs = len(judge.left) + len(judge.right), len(judge.left) * len(judge.right)
-    if plan == "pairs" or (plan == "auto" and pairs <= SAMPLE):
+    if plan == "pairs" or (plan == "auto" and pairs <= SAMPLE_PAIRS):
         every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
         (verdicts, remark), count = yield from counted(judge.judge_packed(every, size))
         return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": count}, candidates=remark))
@@ -125,7 +125,9 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
     if plan == "auto" and (costs := _costs(judge, size))["blocks"] <= costs["labels"]:
         plan, dropped = "blocks", f"they would cost about {costs['labels']:,} tokens, and blocks {costs['blocks']:,}"
     # The plan, labels, the sample and pairs of equal rows; then blocks, if the labels cannot decide the claim.
-    labelled = 0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE + min(len(judge.left), len(judge.right))
+    labelled = (
+        0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE_PAIRS + min(len(judge.left), len(judge.right))
+    )
     return (yield from bounded(_decide(judge, plan, recall, size, dropped), Bound(labelled + judge.allow())))
 
 
@@ -140,21 +142,21 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int, dropp
         dropped: why labels are not used, or "".
     """
     prompts: dict[str, int] = {}
-    found: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
+    label_plan: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
     audit = None
     if plan == "auto":
         answer = yield from ask_plan(judge.claim, judge.left, judge.right)
         prompts["plan"] = 1
         if isinstance(answer, ClaimPlan):
-            found = answer
+            label_plan = answer
         else:
             dropped = (
                 f"the plan failed: {answer}"
                 if isinstance(answer, Exception)
                 else "the model says that labels cannot decide this claim"
             )
-    if found is not None:
-        labels, audit = yield from ask_by_labels(judge, found, size)
+    if label_plan is not None:
+        labels, audit = yield from ask_by_labels(judge, label_plan, size)
         prompts |= {"labels": labels.prompts, "pairs of the sample": audit.prompts}
         if audit.agrees:
             return (yield from _by_labels(judge, labels, audit, prompts))
@@ -162,7 +164,7 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int, dropp
     candidates = yield from ask_candidates(judge, recall)
     prompts["blocks"] = candidates.prompts
     chosen = {"recall": candidates.recall, "candidates": candidates.how}
-    labelled = {"plan": found, "audit": audit, "dropped": dropped}
+    labelled = {"plan": label_plan, "audit": audit, "dropped": dropped}
     report = _report(judge, "blocks", len(candidates.verdicts.true), prompts, **labelled, **chosen)
     return _decided(candidates.verdicts, report)
 
@@ -175,7 +177,7 @@ def _costs(judge: Judge, size: int) -> dict[str, int]:
     lines = {*judge.left.alone, *judge.right.alone}  # a row that is on both sides is labelled once
     of_pair = sum(count // max(len(side), 1) for count, side in zip(tokens, judge.sides, strict=True))
     labels = math.ceil(len(lines) / size) * CALL_TOKENS + sum(map(tokens_of, lines))
-    return {"labels": PLAN_TOKENS + labels + SAMPLE * (CALL_TOKENS + of_pair), "blocks": blocks}
+    return {"labels": PLAN_TOKENS + labels + SAMPLE_PAIRS * (CALL_TOKENS + of_pair), "blocks": blocks}
 
 
 def decide_some(judge: Judge, limit: int) -> Step[Decision]:

@@ -23,7 +23,7 @@ PLAN_ROWS = 4
 MAX_ROW_BYTES = 600
 PLAN_TOKENS = 1024
 """Room for the longest list of labels, with their pairs."""
-MOST_LABELS = 60
+MAX_LABELS = 60
 
 _TASK = f"""You plan how to join two tables by a claim about a row of the left and one of the right one. {FIELD_RULE} \
 {FENCE_RULE}
@@ -95,10 +95,10 @@ def parse_plan(text: str) -> ClaimPlan | NoLabels:
         raise AnswerRejected(f'"left" and "right" are questions; got {left!r:.100} and {right!r:.100}')
     if (
         not _is_texts(labels)
-        or not 2 <= len(labels) <= MOST_LABELS
+        or not 2 <= len(labels) <= MAX_LABELS
         or len({one.lower() for one in labels}) < len(labels)
     ):
-        raise AnswerRejected(f'"labels" are 2 to {MOST_LABELS} texts, each once; got {labels!r:.200}')
+        raise AnswerRejected(f'"labels" are 2 to {MAX_LABELS} texts, each once; got {labels!r:.200}')
     return ClaimPlan(left, right, tuple(labels), _pairs(plan.get("pairs"), labels))
 
 

@@ -23,16 +23,16 @@ from tagframe.operators.step_generators import Step, counted, together
 from tagframe.operators.text_nearness import row_text, shared_words
 from tagframe.operators.values import choice_value, reading
 
-PILOT = 20
+MAX_PILOT_ROWS = 20
 """The most rows of each side that are labelled first: labels that cannot decide the claim are dropped before the other
 rows are paid for."""
 JOINED, NEAR, FAR, SAME = 16, 10, 10, 4
 """How many pairs are asked directly: joined by the labels; not joined, though similar; not joined; of equal rows."""
-SAMPLE = JOINED + NEAR + FAR + SAME
-LEAST_PRECISION, LEAST_RECALL = 0.7, 0.6
+SAMPLE_PAIRS = JOINED + NEAR + FAR + SAME
+MIN_PRECISION, MIN_RECALL = 0.7, 0.6
 """Limits on the sample. They are low: the sample is small, direct answers have errors too, and two labels can both be
 wrong."""
-SEEN = 128
+MAX_COMPARED_ROWS = 128
 """The number of rows of each side among which similar pairs (by shared words) are drawn."""
 SEED = 7
 
@@ -86,7 +86,7 @@ class Audit:
     @property
     def agrees(self) -> bool:
         """Whether the labels are good enough to be used."""
-        return self.precision >= LEAST_PRECISION and self.recall >= LEAST_RECALL
+        return self.precision >= MIN_PRECISION and self.recall >= MIN_RECALL
 
     def __str__(self) -> str:
         shares = [
@@ -107,9 +107,9 @@ class Audit:
         """Precision, and recall as true pairs that are joined among all true pairs, by the sizes of the strata."""
         shares = {name: self.true[name] / count if count else 0.0 for name, count in self.judged.items()}
         self.precision = shares.get("joined", 0.0)
-        found = self.precision * sizes["joined"]
+        true_joined = self.precision * sizes["joined"]
         missed = sum(shares.get(name, 0.0) * sizes[name] for name in ("near", "far"))
-        self.recall = found / (found + missed) if found + missed else 0.0
+        self.recall = true_joined / (true_joined + missed) if true_joined + missed else 0.0
 
 
 def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[Labels, Audit]]:
@@ -123,7 +123,7 @@ def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[La
     labels = Labels(plan, np.full(len(judge.left), -1, dtype=np.intp), np.full(len(judge.right), -1, dtype=np.intp))
     audit = Audit()
     rng = np.random.default_rng(SEED)
-    pilot = [_drawn(np.arange(len(side)), PILOT, rng) for side in judge.sides]
+    pilot = [_drawn(np.arange(len(side)), MAX_PILOT_ROWS, rng) for side in judge.sides]
     ask = _Labeller(judge, labels, size)
     yield from ask.steps(*pilot)
     yield from _ask_strata(judge, labels, audit, pilot, {"joined": JOINED, "far": FAR}, rng)
@@ -132,7 +132,7 @@ def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[La
     yield from ask.steps(
         *(np.setdiff1d(np.arange(len(side)), rows) for side, rows in zip(judge.sides, pilot, strict=True))
     )
-    seen = [_drawn(np.arange(len(side)), SEEN, rng) for side in judge.sides]
+    seen = [_drawn(np.arange(len(side)), MAX_COMPARED_ROWS, rng) for side in judge.sides]
     wanted = {"joined": JOINED - audit.judged["joined"], "near": NEAR, "same": SAME}
     yield from _ask_strata(judge, labels, audit, seen, wanted, rng)
     return labels, audit
@@ -160,13 +160,13 @@ class _Labeller:
         self.labels.prompts += prompts
         for (question, lines), replies in zip(new.items(), answers, strict=True):
             self.known[question].update(zip(lines, replies, strict=True))
-        for (side, rows, question), found in zip(sides, (self.labels.left, self.labels.right), strict=True):
+        for (side, rows, question), labels_of in zip(sides, (self.labels.left, self.labels.right), strict=True):
             for row in rows.tolist():
                 reply = self.known[question][side.alone[row]]
                 if reply.error is not None:
                     self.labels.failed[side.name][row] = reply.error
                 elif isinstance(reply.value, tuple):
-                    found[row] = plan.labels.index(reply.value[0])
+                    labels_of[row] = plan.labels.index(reply.value[0])
 
     def _question(self, text: str) -> Question[tuple[Any, ...]]:
         plan = self.labels.plan

@@ -15,7 +15,7 @@ from tagframe.operators.instruction import Instruction
 from tagframe.operators.prompt_names import label_text
 
 LEFT, RIGHT = ":left", ":right"
-LONGEST = 4_000
+MAX_ROW_BYTES = 4_000
 """The most bytes of a row that is shown with other rows in one prompt."""
 
 
@@ -103,7 +103,7 @@ def resolve_sides(
     homes.append((-1, 0))
     sides = []
     # At most half of the window is for the rows of both sides.
-    room = LONGEST if window is None else max(200, min(LONGEST, window // 4))
+    room = MAX_ROW_BYTES if window is None else max(200, min(MAX_ROW_BYTES, window // 4))
     for number, (name, frame) in enumerate((("left", left), ("right", right))):
         columns = [
             (*homes[at], prompt_name) for at, prompt_name in zip(resolved.positions, resolved.names, strict=True)
