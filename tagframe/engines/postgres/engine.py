@@ -42,8 +42,6 @@ _VIEWS = """
 SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
-_FEW_NUMBERS = 20_000
-"""Rows are picked by this many numbers at once."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,7 @@ class PostgresEngine(SQLEngine):
     path: None = field(default=None, init=False)
     is_asked = True
     joins = "all"
+    numbers_at_once = 20_000
     default_schema = "public"
     dialect = POSTGRES
 
@@ -266,14 +265,8 @@ class _Rows:
         assert key is not None
         chosen = [key, *self._engine.columns_of(self._known, columns)]
         name = f"t.{quoted(key.name)}"
-        if among is None:
-            frame = self._fetched(chosen, f" ORDER BY {name}")
-        else:
-            parts = []
-            for start in range(0, max(1, len(among)), _FEW_NUMBERS):
-                some = ",".join(map(str, among[start : start + _FEW_NUMBERS].tolist()))
-                parts.append(self._fetched(chosen, f" WHERE {name} = ANY('{{{some}}}'::int8[]) ORDER BY {name}"))
-            frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        those = "" if among is None else f" WHERE {name} = ANY('{{{','.join(map(str, among.tolist()))}}}'::int8[])"
+        frame = self._fetched(chosen, f"{those} ORDER BY {name}")
         return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def _fetched(self, columns: Sequence[ServerColumn], rest: str) -> pd.DataFrame:

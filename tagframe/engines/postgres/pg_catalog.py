@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
-from tagframe.engines.sql_text import table_key
+from tagframe.engines.sql_text import quoted_text, table_key
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
@@ -229,13 +229,8 @@ class Looked:
     schemas: tuple[str, ...]
 
 
-def literal(text: str) -> str:
-    """A text in SQL, under ``standard_conforming_strings``.
-
-    >>> print(literal("it's"))
-    'it''s'
-    """
-    return "'" + text.replace("'", "''") + "'"
+literal = quoted_text
+"""A text in SQL, under ``standard_conforming_strings``."""
 
 
 def state_of(session: Session, schemas: Sequence[str] | None) -> str:
