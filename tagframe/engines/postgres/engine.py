@@ -13,13 +13,13 @@ from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Reading, Server, Session
 from tagframe.engines.postgres.pg_catalog import (
-    Looked,
+    Contents,
     ServerColumn,
     ServerTable,
     closed_to,
-    keep,
-    kept,
-    looked,
+    contents_of,
+    remember,
+    remembered,
     state_of,
     tables_now,
 )
@@ -73,7 +73,7 @@ class PostgresEngine(SQLEngine):
         """The server's address, without password."""
         return self.server.identity
 
-    def look(self) -> Looked:
+    def look(self) -> Contents:
         """All that may be read, and what may not.
 
         Raises:
@@ -81,7 +81,7 @@ class PostgresEngine(SQLEngine):
             SourceNotFound: a schema that was asked for is not there.
         """
         with looking(self.server) as session:
-            found = _looked(self, session)
+            found = _contents(self, session)
         for name in self.schemas or ():
             if name not in found.schemas:
                 raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
@@ -188,9 +188,9 @@ class PostgresEngine(SQLEngine):
         """The SELECT list for :meth:`fetched`."""
         parts = []
         for number, column in enumerate(columns):
-            shown = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
+            travels = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
             name = quoted(column.name)
-            parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
+            parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
         return ", ".join(parts) or "NULL"
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -202,7 +202,7 @@ class PostgresEngine(SQLEngine):
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
         names = [schema_and_name(table) for table in tables]
-        known = kept(self.server, names)
+        known = remembered(self.server, names)
         with ExitStack() as stack:
             if known is not None:
                 with suppress(Unlike):
@@ -210,7 +210,7 @@ class PostgresEngine(SQLEngine):
                     yield PostgresPushdown(self, reads, self._all_there(known.tables, tables))
                     return
             reads = stack.enter_context(reading(self.server, snapshot=True))
-            yield PostgresPushdown(self, reads, self._all_there(keep(reads, names), tables))
+            yield PostgresPushdown(self, reads, self._all_there(remember(reads, names), tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
@@ -274,15 +274,15 @@ class _Rows:
         return self._engine.fetched(self._reads, columns, f"FROM {self._known.in_sql} AS t{rest}", what)
 
 
-_last: dict[PostgresEngine, tuple[str, Looked]] = {}
+_last: dict[PostgresEngine, tuple[str, Contents]] = {}
 
 
-def _looked(engine: PostgresEngine, session: Session) -> Looked:
+def _contents(engine: PostgresEngine, session: Session) -> Contents:
     """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
     state = state_of(session, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:
-        known = (state, looked(session, engine.schemas))
+        known = (state, contents_of(session, engine.schemas))
         _last.clear()
         _last[engine] = known
     return known[1]
