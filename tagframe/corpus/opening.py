@@ -29,7 +29,7 @@ from tagframe.corpus.told.identity import OpenedTable
 from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of, told_before, told_of_csv
+from tagframe.engines.files.csv import CSVEngine, csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
@@ -151,7 +151,7 @@ def open_corpus(
         )
     if password_from is not None and not is_url(source):
         raise InvalidArgument("password_from= is for a server's URL only")
-    told = told_of_csv(csv)
+    told = csv_option_text(csv)
     if told and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
@@ -294,7 +294,7 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, follow_links: b
     kept.strict = False
     engine = IN_PLACE if ASKED in contents.sources else None
     if not csv:
-        before = (told_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
+        before = (options_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
         csv = next(filter(None, before), "")
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
     if contents.ids is not None:

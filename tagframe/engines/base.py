@@ -254,12 +254,12 @@ class UntrustedStatement:
     def _left(self, seconds: float) -> float:
         if seconds <= 0:
             raise SQLFailed(
-                f"the SQL was stopped after {self.limits.seconds:g} seconds, while it was checked: {self.shown}"
+                f"the SQL was stopped after {self.limits.seconds:g} seconds, while it was checked: {self.excerpt}"
             )
         return seconds
 
     @property
-    def shown(self) -> str:
+    def excerpt(self) -> str:
         """The statement as messages show it."""
         return f"{self.sql[:200]!r}"
 
@@ -272,7 +272,7 @@ class UntrustedStatement:
         if rows > self.limits.rows:
             raise SQLFailed(
                 f"the SQL gives more than {self.limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): "
-                f"{self.shown}"
+                f"{self.excerpt}"
             )
 
 

@@ -7,6 +7,7 @@ understood, every column does. At first this is only the standard library, becau
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
@@ -127,6 +128,8 @@ Column = tuple[str, str]
 """A table of the source, by its name there, and a column of it."""
 _ROW_NUMBERS = frozenset({"rowid", "_rowid_", "oid"})
 """What SQLite calls an integer primary key, too."""
+_READS_BY_TEXT = re.compile(r"\b(\w+_to_xml\w*|ts_stat|dblink\w*|crosstab\w*|connectby|pg_read\w+)\s*\(", re.IGNORECASE)
+_STATISTICS = re.compile(r"\bpg_(stats\w*|statistic\w*)\b", re.IGNORECASE)
 
 
 class Derivations(NamedTuple):
@@ -164,6 +167,12 @@ def derivations(
     return Derivations({child: frozenset(of) for child, of in parents.items()}, unclear)
 
 
+def reads_by_text(definition: str) -> str:
+    """What a view calls or reads that may give cells of unknown tables; "" for nothing."""
+    found = _READS_BY_TEXT.search(definition) or _STATISTICS.search(definition)
+    return "" if found is None else found[1] if found.re is _READS_BY_TEXT else found[0]
+
+
 class View:
     """A view, by the text that defines it.
 
@@ -198,6 +207,23 @@ class View:
             return [name for name, shown in zip(self.columns, self._shown, strict=True) if shown in reached]
         surely = {*self._shown, *(self.others if self._has_star else ())} - reached
         return [name for name in self.columns if name.casefold() not in surely]
+
+    def reads(self, table: str) -> bool:
+        """Whether it may read a table of this name, in any schema."""
+        from sqlglot import exp
+
+        if self._query is None:
+            return table.casefold() in self.definition.casefold()
+        return any(read.name.casefold() == table.casefold() for read in self._query.find_all(exp.Table))
+
+    @property
+    def calls(self) -> str:
+        """A function in it that sqlglot does not know, which may read what the definition does not name; or ""."""
+        from sqlglot import exp
+
+        if self._query is None:
+            return "what is not understood"
+        return next((call.name for call in self._query.find_all(exp.Anonymous)), "")
 
     @cached_property
     def _parsed(self) -> tuple[exp.Query | None, bool]:
@@ -279,6 +305,16 @@ def _is_plain(node: exp.Expr) -> bool:
     if isinstance(node, exp.SetOperation):
         return not any(one.is_star for side in (node.left, node.right) for one in side.selects)
     return not isinstance(node, exp.Lateral | exp.UDTF | exp.Pivot | exp.Command)
+
+
+def names_in(text: str, dialect: str) -> frozenset[str] | None:
+    """Everything that may be a name in an expression, in lower case; None if it cannot be parsed."""
+    import sqlglot
+
+    try:
+        return frozenset(token.text.casefold() for token in sqlglot.tokenize(text, read=dialect))
+    except sqlglot.errors.SqlglotError:
+        return None
 
 
 def read_by_generated(column: str, definition: str, columns: Sequence[str]) -> list[str]:

@@ -438,7 +438,7 @@ def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.Mo
     cities = corpus.profile("cities")
     assert sorted(corpus.read(cities.id)["city"]) == ["[0]*", "[1]*"]
     kept = odd_lake / "sales[12].parquet"
-    engine = LakeEngine(odd_lake, tuple(lake_tables(odd_lake, asked=True)))
+    engine = LakeEngine(odd_lake, tuple(lake_tables(odd_lake, is_wanted=True)))
     _, frame = engine.numbered(kept.name, ["v"])  # type: ignore[misc]
     assert frame["v"].tolist() == ["sales[12]"] * 3
 
@@ -633,7 +633,7 @@ def test_what_a_statement_may_do(engine: LakeEngine):
 @pytest.mark.slow
 def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
     pq.write_table(pa.table({"n": np.arange(3_000_000), "m": np.arange(3_000_000)[::-1]}), tmp_path / "t.parquet")
-    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, asked=True)))
+    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, is_wanted=True)))
     sql = "SELECT count(*) FROM (SELECT n, m, n + m AS s, n - m AS d, row_number() OVER (ORDER BY m, n) AS r FROM t)"
     tables = {"t": Readable("t.parquet")}
     with pytest.raises(SQLFailed, match="megabytes"):

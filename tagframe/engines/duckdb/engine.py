@@ -165,13 +165,13 @@ class LakeRows:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """All rows in batches."""
-        shown = ", ".join(map(quoted, columns))
-        return self._lake.reading(f"SELECT {shown} FROM {self._opened.source}", rows)
+        selected = ", ".join(map(quoted, columns))
+        return self._lake.reading(f"SELECT {selected} FROM {self._opened.source}", rows)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
         tail = "" if limit is None else f" LIMIT {int(limit)}"
-        shown = ", ".join(map(quoted, columns)) or "NULL"
-        found = from_arrow(self._lake.fetch(f"SELECT {shown} FROM {self._opened.source}{tail}"))
+        selected = ", ".join(map(quoted, columns)) or "NULL"
+        found = from_arrow(self._lake.fetch(f"SELECT {selected} FROM {self._opened.source}{tail}"))
         return found if columns else found.iloc[:, :0]
 
     def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
@@ -180,23 +180,23 @@ class LakeRows:
         number, source = self._opened.number, self._opened.source
         sent = {} if among is None else {"wanted rows": pa.table({"number": among})}
         chosen = "" if among is None else f' SEMI JOIN "wanted rows" AS w ON {number} = w.number'
-        shown = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
-        found = self._lake.fetch(f"SELECT {shown} FROM {source}{chosen} ORDER BY {number}", sent=sent)
+        selected = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
+        found = self._lake.fetch(f"SELECT {selected} FROM {source}{chosen} ORDER BY {number}", sent=sent)
         frame = from_arrow(found)
         numbers = frame.pop("number").to_numpy(dtype=np.int64)
         return numbers, frame.set_axis(list(columns), axis="columns")
 
 
-def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngine | None:
+def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool) -> LakeEngine | None:
     """The engine for the tables of a folder that are read in place (:func:`lake_tables`); None if there are none.
 
     Raises:
         MissingExtra: DuckDB was asked for and is not installed. If it was not asked for but is needed, there is a
             warning.
     """
-    if asked:
+    if is_wanted:
         need_duckdb("engine='duckdb'")
-    tables = lake_tables(folder, asked=asked, follow_links=follow_links)
+    tables = lake_tables(folder, is_wanted=is_wanted, follow_links=follow_links)
     if tables and not has_duckdb():
         for table in tables:
             if table.gathered:

@@ -180,8 +180,8 @@ class WorkbookEngine(WholeFileEngine):
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         rows = workbook_rows(self.path, shape.name)[shape.name]
         if above := title_rows(rows[:LOOKED_AT]):
-            said = f"{below_titles(above)}; pandas.read_excel reads all as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {said}", ColumnFormatWarning)
+            note = f"{below_titles(above)}; pandas.read_excel reads all as rows"
+            warn(f"sheet {shape.name!r} of {self.path}: {note}", ColumnFormatWarning)
         return frame_chunks(sheet_frame(rows))
 
     def frame(self, table: str) -> pd.DataFrame:

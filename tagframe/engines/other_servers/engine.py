@@ -37,8 +37,6 @@ FEW_CELLS = 500_000
 """Tables of at most this many cells are read, and counted."""
 SAMPLE, _PARTS = 10_000, 8
 """Rows of a sample, and from how many parts of a table they are taken if it has a single integer key."""
-FEW_NUMBERS = 500
-"""Rows are picked by this many numbers at once: some servers accept at most two thousand parameters."""
 _INTEGERS = ("INT", "SERIAL")
 
 
@@ -138,6 +136,7 @@ class OtherServerEngine(SQLEngine, RowsOnly):
     kind: str = "sqlalchemy"
     path: None = field(default=None, init=False)
     joins = "all"
+    numbers_at_once = 500  # some servers accept at most two thousand parameters
 
     @property
     def identity(self) -> str:
@@ -268,11 +267,7 @@ class _Rows:
         assert self._table.number is not None
         key = self._table.column(self._table.number)
         query = self._table.select((self._table.number, *columns)).order_by(key)
-        queries = [query]
-        if among is not None:
-            starts = range(0, len(among), FEW_NUMBERS)
-            queries = [query.where(key.in_(among[start : start + FEW_NUMBERS].tolist())) for start in starts]
-        rows = [row for one in queries for row in self._engine.fetched(one, self._table)]
+        rows = self._engine.fetched(query if among is None else query.where(key.in_(among.tolist())), self._table)
         frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
         return np.array([row[0] for row in rows], dtype=np.int64), frame
 

@@ -38,7 +38,7 @@ _CONNECT_SECONDS = 10
 _GRACE = 5.0
 """Seconds to wait for a server after its time limit for a statement."""
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
+_PUBLIC = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
 _LONG = 6
 """A value of this many letters is never in a message by chance."""
@@ -95,39 +95,41 @@ class Server:
                 "does it)"
             )
         given = {name: str(value) for name, value in parsed.items() if value is not None}
-        shown = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
+        parts = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
         where = given.get("host") or given.get("hostaddr") or "localhost"
         port = f":{given['port']}" if "port" in given else ""
-        user = f"{shown['user']}@" if shown["user"] else ""
+        user = f"{parts['user']}@" if parts["user"] else ""
         settings = {"connect_timeout": _CONNECT_SECONDS, "application_name": "tagframe", **given}
-        identity = f"postgresql://{user}{where}{port}/{shown['dbname']}"
+        identity = f"postgresql://{user}{where}{port}/{parts['dbname']}"
         if given.get("password"):
             passwords.keep(identity, given["password"])
         return cls(conninfo.make_conninfo("", **settings), identity, role)
 
-    def without_options(self, said: str) -> str:
+    def without_options(self, message: str) -> str:
         """A message without the values of options: a password that was typed for one would be in it."""
         for name, value in driver("psycopg").conninfo.conninfo_to_dict(self.conninfo).items():
-            if name not in _SHOWN:
+            if name not in _PUBLIC:
                 for part in {str(value), *str(value).split()}:
-                    said = said.replace(f'"{part}"', '"…"') if len(part) < _LONG else said.replace(part, "…")
-        return said
+                    message = message.replace(f'"{part}"', '"…"') if len(part) < _LONG else message.replace(part, "…")
+        return message
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
         conninfo = driver("psycopg").conninfo
         given = conninfo.conninfo_to_dict(self.conninfo)
-        kept = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
-        state = {"conninfo": conninfo.make_conninfo("", **kept), "identity": self.identity, "role": self.role}
+        public = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
+        state = {"conninfo": conninfo.make_conninfo("", **public), "identity": self.identity, "role": self.role}
         return {**state, "asks": "password" in given, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        told = state["conninfo"]
+        conninfo = state["conninfo"]
         if state.get("asks"):
             password = passwords.password_again(state["identity"], state["source"])
             # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
-            told = driver("psycopg").conninfo.make_conninfo(told, **({"password": password} if password else {}))
-        self.__dict__.update(conninfo=told, identity=state["identity"], role=state["role"])
+            conninfo = driver("psycopg").conninfo.make_conninfo(
+                conninfo, **({"password": password} if password else {})
+            )
+        self.__dict__.update(conninfo=conninfo, identity=state["identity"], role=state["role"])
 
 
 def _without_role(rest: str) -> tuple[str, str]:
@@ -457,19 +459,19 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
         # The error of a stream is the driver's message, with the state at its end.
         found = re.search(r"SQLSTATE: (\w{5})", str(error))
         state = found[1] if found else ""
-    said = server.without_options(without_cells(state, _words(error)))
+    message = server.without_options(without_cells(state, _words(error)))
     if state[:2] in ("28", "3D") or state == "57P04" or (not state and _is_refused(str(error))):
         return ConnectionRefusedByServer(
-            f"{server.identity} does not accept the connection: {said}. The same call fails again: correct the URL or "
-            f"the rights of its user{_WITHOUT_PASSWORD if 'password' in said else ''}"
+            f"{server.identity} does not accept the connection: {message}. The same call fails again: correct the URL "
+            f"or the rights of its user{_WITHOUT_PASSWORD if 'password' in message else ''}"
         )
     if not state or state[:2] == "08" or state in ("53300", "57P01", "57P02", "57P03", "57P05"):
         return ServerGone(
-            f"{server.identity} cannot be reached, or the connection was lost: {said}. Finished work is kept; the same "
-            "call connects again"
+            f"{server.identity} cannot be reached, or the connection was lost: {message}. Finished work is kept; the "
+            "same call connects again"
         )
     about = f"{what} of {server.identity}" if what else server.identity
-    found_error = _of_state(state, about, said)
+    found_error = _of_state(state, about, message)
     found_error.retryable = is_passing(state)
     return found_error
 
@@ -484,27 +486,27 @@ _FOR_NOW = ("starting up", "shutting down", "recovery", "too many", "connection 
 _UNMET = ("no password supplied", "does not support SSL", "certificate", "authentication method")
 
 
-def _is_refused(said: str) -> bool:
+def _is_refused(message: str) -> bool:
     """Whether a server did not accept a connection, whatever the language of its messages, and will not later."""
-    by_server = re.search(r"failed: \w+:  ", said) is not None and not any(word in said for word in _FOR_NOW)
-    return by_server or any(word in said for word in _UNMET)
+    by_server = re.search(r"failed: \w+:  ", message) is not None and not any(word in message for word in _FOR_NOW)
+    return by_server or any(word in message for word in _UNMET)
 
 
-def _of_state(state: str, about: str, said: str) -> UnreadableTable:
+def _of_state(state: str, about: str, message: str) -> UnreadableTable:
     if state == "57014":
-        return TookTooLong(f"{about} was not read to the end: {said}")
+        return TookTooLong(f"{about} was not read to the end: {message}")
     if state == "55P03":
-        return UnreadableTable(f"{about} is locked by another session: {said}. Try again when that has ended")
+        return UnreadableTable(f"{about} is locked by another session: {message}. Try again when that has ended")
     if state in ("42P01", "42703", "3F000"):
-        return UnreadableTable(f"{about} has changed: {said}. Call tagframe.open_corpus again")
-    return UnreadableTable(f"{about} cannot be read: {said}")
+        return UnreadableTable(f"{about} has changed: {message}. Call tagframe.open_corpus again")
+    return UnreadableTable(f"{about} cannot be read: {message}")
 
 
-def without_cells(state: str, said: str) -> str:
+def without_cells(state: str, message: str) -> str:
     """What the server said without cells that it may quote: of any column, as a view may cast one that is hidden."""
     if state.startswith("P0"):  # a function's own words
         return "a function there raised an error"
-    return re.sub('".*', '"…"', said, flags=re.DOTALL) if state[:2] in ("22", "23") else said
+    return re.sub('".*', '"…"', message, flags=re.DOTALL) if state[:2] in ("22", "23") else message
 
 
 def _words(error: BaseException) -> str:

@@ -13,13 +13,13 @@ from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Reading, Server, Session
 from tagframe.engines.postgres.pg_catalog import (
-    Looked,
+    Contents,
     ServerColumn,
     ServerTable,
     closed_to,
-    keep,
-    kept,
-    looked,
+    contents_of,
+    remember,
+    remembered,
     state_of,
     tables_now,
 )
@@ -42,8 +42,6 @@ _VIEWS = """
 SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
-_FEW_NUMBERS = 20_000
-"""Rows are picked by this many numbers at once."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,7 @@ class PostgresEngine(SQLEngine):
     path: None = field(default=None, init=False)
     is_asked = True
     joins = "all"
+    numbers_at_once = 20_000
     default_schema = "public"
     dialect = POSTGRES
 
@@ -74,7 +73,7 @@ class PostgresEngine(SQLEngine):
         """The server's address, without password."""
         return self.server.identity
 
-    def look(self) -> Looked:
+    def look(self) -> Contents:
         """All that may be read, and what may not.
 
         Raises:
@@ -82,7 +81,7 @@ class PostgresEngine(SQLEngine):
             SourceNotFound: a schema that was asked for is not there.
         """
         with looking(self.server) as session:
-            found = _looked(self, session)
+            found = _contents(self, session)
         for name in self.schemas or ():
             if name not in found.schemas:
                 raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
@@ -189,9 +188,9 @@ class PostgresEngine(SQLEngine):
         """The SELECT list for :meth:`fetched`."""
         parts = []
         for number, column in enumerate(columns):
-            shown = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
+            travels = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
             name = quoted(column.name)
-            parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
+            parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
         return ", ".join(parts) or "NULL"
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -203,7 +202,7 @@ class PostgresEngine(SQLEngine):
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
         names = [schema_and_name(table) for table in tables]
-        known = kept(self.server, names)
+        known = remembered(self.server, names)
         with ExitStack() as stack:
             if known is not None:
                 with suppress(Unlike):
@@ -211,7 +210,7 @@ class PostgresEngine(SQLEngine):
                     yield PostgresPushdown(self, reads, self._all_there(known.tables, tables))
                     return
             reads = stack.enter_context(reading(self.server, snapshot=True))
-            yield PostgresPushdown(self, reads, self._all_there(keep(reads, names), tables))
+            yield PostgresPushdown(self, reads, self._all_there(remember(reads, names), tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
@@ -266,14 +265,8 @@ class _Rows:
         assert key is not None
         chosen = [key, *self._engine.columns_of(self._known, columns)]
         name = f"t.{quoted(key.name)}"
-        if among is None:
-            frame = self._fetched(chosen, f" ORDER BY {name}")
-        else:
-            parts = []
-            for start in range(0, max(1, len(among)), _FEW_NUMBERS):
-                some = ",".join(map(str, among[start : start + _FEW_NUMBERS].tolist()))
-                parts.append(self._fetched(chosen, f" WHERE {name} = ANY('{{{some}}}'::int8[]) ORDER BY {name}"))
-            frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        those = "" if among is None else f" WHERE {name} = ANY('{{{','.join(map(str, among.tolist()))}}}'::int8[])"
+        frame = self._fetched(chosen, f"{those} ORDER BY {name}")
         return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def _fetched(self, columns: Sequence[ServerColumn], rest: str) -> pd.DataFrame:
@@ -281,15 +274,15 @@ class _Rows:
         return self._engine.fetched(self._reads, columns, f"FROM {self._known.in_sql} AS t{rest}", what)
 
 
-_last: dict[PostgresEngine, tuple[str, Looked]] = {}
+_last: dict[PostgresEngine, tuple[str, Contents]] = {}
 
 
-def _looked(engine: PostgresEngine, session: Session) -> Looked:
+def _contents(engine: PostgresEngine, session: Session) -> Contents:
     """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
     state = state_of(session, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:
-        known = (state, looked(session, engine.schemas))
+        known = (state, contents_of(session, engine.schemas))
         _last.clear()
         _last[engine] = known
     return known[1]

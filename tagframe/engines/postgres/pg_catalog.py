@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
-from tagframe.engines.sql_text import table_key
+from tagframe.engines.sql_text import quoted_text, table_key
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class ServerTable:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Contents:
     """What a look at a server found.
 
     Attributes:
@@ -229,13 +229,8 @@ class Looked:
     schemas: tuple[str, ...]
 
 
-def literal(text: str) -> str:
-    """A text in SQL, under ``standard_conforming_strings``.
-
-    >>> print(literal("it's"))
-    'it''s'
-    """
-    return "'" + text.replace("'", "''") + "'"
+literal = quoted_text
+"""A text in SQL, under ``standard_conforming_strings``."""
 
 
 def state_of(session: Session, schemas: Sequence[str] | None) -> str:
@@ -249,13 +244,13 @@ def state_of(session: Session, schemas: Sequence[str] | None) -> str:
     return hashlib.sha256(f"{known}{found[0]['state']}".encode()).hexdigest()
 
 
-def looked(session: Session, schemas: Sequence[str] | None) -> Looked:
+def contents_of(session: Session, schemas: Sequence[str] | None) -> Contents:
     """The tables of some schemas, or of all that may be read."""
     known = session.rows(_SCHEMAS)
     where = _chosen(known, schemas)
     found = _tables(*(session.rows(_within(query, where)) for query in _QUERIES))
     readable = [table for table, may_read in found if table.columns or may_read]
-    return Looked(tuple(readable), tuple(row["name"] for row in known))
+    return Contents(tuple(readable), tuple(row["name"] for row in known))
 
 
 def _chosen(known: Sequence[Row], schemas: Sequence[str] | None) -> str:
@@ -390,13 +385,13 @@ SELECT md5(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
         FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid)) AS state
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({names})"""
 
-_MOST_KEPT = 200
+_MOST_REMEMBERED = 200
 _lock = threading.Lock()
-_kept: dict[tuple[str, frozenset[QualifiedName]], Kept] = {}
+_remembered: dict[tuple[str, frozenset[QualifiedName]], Remembered] = {}
 
 
 @dataclass(frozen=True)
-class Kept:
+class Remembered:
     """What was known about some tables, kept as long as the system catalogs say that they are the same.
 
     Each row of the catalogs has the number of the transaction that wrote it, so a table that is renamed or altered, or
@@ -420,13 +415,13 @@ def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, 
     return {table.key: table for table in some_tables(session, found)}
 
 
-def kept(server: Server, names: Collection[QualifiedName]) -> Kept | None:
+def remembered(server: Server, names: Collection[QualifiedName]) -> Remembered | None:
     """What was known about them when they were last read."""
     with _lock:
-        return _kept.get((server.conninfo, frozenset(names)))
+        return _remembered.get((server.conninfo, frozenset(names)))
 
 
-def keep(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
+def remember(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
     """As :func:`tables_now`, and kept.
 
     Args:
@@ -439,10 +434,10 @@ def keep(session: Session, names: Collection[QualifiedName]) -> dict[str, Server
     same = f"coalesce(({query}), '') = {literal(state or '')}"
     known_as = (session.server.conninfo, frozenset(names))
     with _lock:
-        _kept.pop(known_as, None)
-        _kept[known_as] = Kept(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
-        while len(_kept) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+        _remembered.pop(known_as, None)
+        _remembered[known_as] = Remembered(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
+        while len(_remembered) > _MOST_REMEMBERED:
+            del _remembered[next(iter(_remembered))]
     return tables
 
 

@@ -175,44 +175,44 @@ def _measured(text: str, most_bytes: int) -> str:
 
 def _checked(statement: UntrustedStatement) -> exp.Query:
     """The statement as a tree, in which types are allowed, and sizes of texts are small literals."""
-    shown = statement.shown
+    excerpt = statement.excerpt
     try:
         trees = trees_of(statement.sql, FaithfulPostgres)
         if len(trees) != 1 or not isinstance(tree := trees[0], exp.Query):
-            raise UnsafeSQL(f"only one SELECT may run, not {[tree.key.upper() for tree in trees]}: {shown}")
+            raise UnsafeSQL(f"only one SELECT may run, not {[tree.key.upper() for tree in trees]}: {excerpt}")
         for kind in tree.find_all(exp.DataType, exp.ObjectIdentifier):
-            _check_type(kind, shown)
+            _check_type(kind, excerpt)
         for call in tree.find_all(exp.Anonymous):
-            _check_size(call, shown)
+            _check_size(call, excerpt)
         return tree
     except RecursionError as error:
-        raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
+        raise UnsafeSQL(f"the SQL is nested too deeply: {excerpt}") from error
 
 
-def _check_type(kind: exp.Expr, shown: str) -> None:
+def _check_type(kind: exp.Expr, excerpt: str) -> None:
     name = kind.this.value.lower() if isinstance(kind.this, exp.DType) else ""
     if isinstance(kind.this, exp.Interval):
         name = "interval"
     written = kind.sql(dialect="postgres")
     if name not in _TYPES and written not in _OTHER_TYPES:
-        raise UnsafeSQL(f"the type {written} is not allowed in a SELECT: {shown}")
+        raise UnsafeSQL(f"the type {written} is not allowed in a SELECT: {excerpt}")
     lengths = [int(one.name) for one in kind.find_all(exp.DataTypeParam) if one.name.isdecimal()]
     if name in ("char", "bpchar", "bit") and max(lengths, default=0) > _MOST_TIMES:
-        raise UnsafeSQL(f"the type {written} pads to more than {_MOST_TIMES:,} characters; use text: {shown}")
+        raise UnsafeSQL(f"the type {written} pads to more than {_MOST_TIMES:,} characters; use text: {excerpt}")
 
 
-def _check_size(call: exp.Anonymous, shown: str) -> None:
+def _check_size(call: exp.Anonymous, excerpt: str) -> None:
     name, given = call.name.lower(), call.expressions
     at = _COUNTS.get(name, _FORMATS.get(name))
     if at is None or len(given) <= at:
         return
     literal = given[at].name if isinstance(given[at], exp.Literal) else None
     if name in _COUNTS and not (literal is not None and literal.isdecimal() and int(literal) <= _MOST_TIMES):
-        raise UnsafeSQL(f"{name} takes a number of at most {_MOST_TIMES:,}, written out: {shown}")
+        raise UnsafeSQL(f"{name} takes a number of at most {_MOST_TIMES:,}, written out: {excerpt}")
     if name in _FORMATS and not (literal is not None and len(literal) <= _MOST_TIMES):
-        raise UnsafeSQL(f"{name} takes a format of at most {_MOST_TIMES:,} characters, in quotes: {shown}")
+        raise UnsafeSQL(f"{name} takes a format of at most {_MOST_TIMES:,} characters, in quotes: {excerpt}")
     if name == "format" and _WIDE.search(str(literal)):
-        raise UnsafeSQL(f"format takes no width above 99, or of another argument: {shown}")
+        raise UnsafeSQL(f"format takes no width above 99, or of another argument: {excerpt}")
 
 
 def _begin(version: int, limits: SQLLimits, tree: exp.Query) -> str:
@@ -301,7 +301,7 @@ def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) ->
             if size > most_bytes:
                 raise SQLFailed(
                     f"the SQL exceeds SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
-                    f"{most_bytes // _MEGABYTE} MB: {statement.shown}"
+                    f"{most_bytes // _MEGABYTE} MB: {statement.excerpt}"
                 )
     statement.check_rows(len(rows))
     return rows
@@ -324,12 +324,12 @@ def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
     from sqlglot.dialects import Postgres
     from sqlglot.errors import TokenError
 
-    shown = f"{sql[:200]!r}"
+    excerpt = f"{sql[:200]!r}"
     try:
         sql.encode()
         tokens = Postgres().tokenize(sql)
     except (TokenError, UnicodeEncodeError) as error:
-        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
+        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {excerpt}") from error
     texts = []
     for at, token in enumerate(tokens):
         text = sql[token.start : token.end + 1]
@@ -338,34 +338,34 @@ def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
         is_name, is_text = kind == TokenType.IDENTIFIER, kind == TokenType.STRING
         if is_text:
             if not (text.startswith("'") and text.endswith("'")):
-                raise UnsafeSQL(f"write texts in single quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write texts in single quotes, not as {text[:20]!r}: {excerpt}")
         elif is_name:
             if not (text.startswith('"') and text.endswith('"')):
-                raise UnsafeSQL(f"write names in double quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write names in double quotes, not as {text[:20]!r}: {excerpt}")
         elif not (
             all(word.replace("_", "a").isalnum() for word in words)  # ORDER BY is one
             or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
             or _is_number(text)
         ):
-            raise UnsafeSQL(f"{text[:20]!r} is not allowed in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text[:20]!r} is not allowed in a SELECT that a model wrote: {excerpt}")
         word = token.text.lower() if is_name else words[-1] if words else ""
         after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
         if not is_text and after == TokenType.DOT and word in schemas:
             raise UnsafeSQL(
                 f"write table names without a schema such as {token.text!r}; if a table has that name too, give it "
-                f"another one with AS: {shown}"
+                f"another one with AS: {excerpt}"
             )
         if not is_text and word.startswith("pg_"):
-            raise UnsafeSQL(f"{token.text!r} belongs to the server and must not be used: {shown}")
+            raise UnsafeSQL(f"{token.text!r} belongs to the server and must not be used: {excerpt}")
         if not (is_name or is_text or _REFUSED.isdisjoint(words)):
-            raise UnsafeSQL(f"{text.upper()} is not allowed in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text.upper()} is not allowed in a SELECT that a model wrote: {excerpt}")
         is_called = after == TokenType.L_PAREN
         is_word = is_name or (not is_text and text[:1].replace("_", "a").isalpha())
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
         if is_called and is_word and not may_be_called and not _is_alias(tokens, at):
-            raise UnsafeSQL(f"the function {token.text!r} is not allowed in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"the function {token.text!r} is not allowed in a SELECT that a model wrote: {excerpt}")
         if is_called and word == "array" and not is_name:
-            raise UnsafeSQL(f"ARRAY(SELECT …) is not allowed; array_agg(…) gives the same: {shown}")
+            raise UnsafeSQL(f"ARRAY(SELECT …) is not allowed; array_agg(…) gives the same: {excerpt}")
         texts.append(text)
     return " ".join(texts)
 
@@ -397,8 +397,8 @@ def _is_alias(tokens: Sequence[Any], at: int) -> bool:
 def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: list[Any]) -> Iterator[str]:
     """What the statement may name; the cells of ``relations`` are appended to ``values``."""
     for name, (table, columns) in tables.items():
-        shown = ", ".join(f"t.{quoted(column)}" for column in columns)
-        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {table.in_sql} AS t)"
+        selected = ", ".join(f"t.{quoted(column)}" for column in columns)
+        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {selected} FROM {table.in_sql} AS t)"
     for name, rows in relations.items():
         arrays = []
         for column in rows.columns:
@@ -463,7 +463,7 @@ def _named_errors(
 ) -> Iterator[None]:
     import psycopg
 
-    shown, limits = statement.shown, statement.limits
+    excerpt, limits = statement.excerpt, statement.limits
     exceeds = f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes:"
     try:
         yield
@@ -474,24 +474,24 @@ def _named_errors(
             reason = without_cells(state, reason)
         found: Any = named(error, server)
         if expired.is_set():
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
+            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {excerpt}") from None
         if isinstance(found, ConnectionRefusedByServer | ServerGone):
             raise found from None
         if state == "57014":
             raise SQLFailed(
                 f"the SQL was stopped after {limits.seconds:g} seconds, by the server, or earlier by a limit of its "
-                f"own: {shown}"
+                f"own: {excerpt}"
             ) from error
         if _TOO_WIDE in reason:
-            raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
+            raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {excerpt}") from None
         if state == "53400":
-            raise SQLFailed(f"{exceeds} what the server writes to files is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} what the server writes to files is too large: {excerpt}") from None
         if state in ("25006", "42501"):
-            raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error
+            raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {excerpt}") from error
         if state == "42703":
             name = reason.partition('"')[2].partition('"')[0]
             reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
-        failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}")
+        failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {excerpt}")
         failed.retryable = found.retryable
         raise failed from error

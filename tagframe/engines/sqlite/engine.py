@@ -113,7 +113,7 @@ class SQLiteEngine(SQLEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
-        with self._connection(shape.name, kept=_kept_by_this_thread().get(self.path)) as connection:
+        with self._connection(shape.name, opened=_opened_by_this_thread().get(self.path)) as connection:
             rows = CHUNK_ROWS
             if self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
                 widths = "+".join(f"coalesce(max(length({name})), 0)" for name in names)
@@ -142,13 +142,13 @@ class SQLiteEngine(SQLEngine):
     @contextmanager
     def kept_open(self) -> Iterator[None]:
         """Opening a file reads the definitions of all its tables: in a block they are read once."""
-        kept = _kept_by_this_thread()
+        connections = _opened_by_this_thread()
         with self._connection() as connection:
-            kept[self.path] = connection
+            connections[self.path] = connection
             try:
                 yield
             finally:
-                del kept[self.path]
+                del connections[self.path]
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[SQLitePushdown]:
@@ -167,21 +167,21 @@ class SQLiteEngine(SQLEngine):
 
     @contextmanager
     def _connection(
-        self, table: str | None = None, kept: sqlite3.Connection | None = None
+        self, table: str | None = None, opened: sqlite3.Connection | None = None
     ) -> Iterator[sqlite3.Connection]:
         what = f"table {table!r} of {self.path}" if table else str(self.path)
         try:
-            with nullcontext(kept) if kept is not None else closing(connect_readonly(self.path)) as connection:
+            with nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection:
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise UnreadableTable(f"{what} cannot be read: {error}") from error
 
 
-_kept = threading.local()
+_of_thread = threading.local()
 
 
-def _kept_by_this_thread() -> dict[Path, sqlite3.Connection]:
-    found: dict[Path, sqlite3.Connection] = _kept.__dict__.setdefault("by_path", {})
+def _opened_by_this_thread() -> dict[Path, sqlite3.Connection]:
+    found: dict[Path, sqlite3.Connection] = _of_thread.__dict__.setdefault("by_path", {})
     return found
 
 
@@ -204,16 +204,16 @@ class _Rows:
         return rowid_name(self._connection, self._table)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        shown = ", ".join(map(_qualified, columns)) or "NULL"
-        query = f"SELECT {shown} FROM {quoted(self._table)} AS t LIMIT ?"
+        selected = ", ".join(map(_qualified, columns)) or "NULL"
+        query = f"SELECT {selected} FROM {quoted(self._table)} AS t LIMIT ?"
         rows = self._connection.execute(query, [-1 if limit is None else limit]).fetchall()
         return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
 
     def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
         """Numbers are packed a chunk at a time: Python's numbers take ten times the memory."""
-        shown = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
+        selected = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
         chosen = "" if among is None else f" WHERE t.{self._rowid} IN (SELECT value FROM json_each(?))"
-        query = f"SELECT {shown} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
+        query = f"SELECT {selected} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
         values = [] if among is None else [json.dumps(among.tolist())]
         cursor = self._connection.execute(query, values)
         ids: list[RowNumbers] = []

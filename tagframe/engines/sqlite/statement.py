@@ -224,8 +224,8 @@ class RowsOnly(Engine):
 
 # --- relations as a database ------------------------------------------------------------------------------------------
 
-_MOST_KEPT = 256 * 2**20
-_kept: dict[str, bytes] = {}
+_MOST_IMAGES = 256 * 2**20
+_images: dict[str, bytes] = {}
 _lock = threading.Lock()
 
 
@@ -242,10 +242,10 @@ def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
         return None, b""
     key = _digest(relations)
     with _lock:
-        image = _kept.pop(key, None) or _serialised(relations)
-        _kept[key] = image
-        while sum(map(len, _kept.values())) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+        image = _images.pop(key, None) or _serialised(relations)
+        _images[key] = image
+        while sum(map(len, _images.values())) > _MOST_IMAGES:
+            del _images[next(iter(_images))]
     return key, image
 
 
@@ -283,8 +283,8 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
                     made.create_index([by.decode()], index_name=f"{name} by key")
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                said = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
-                raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {said}") from error
+                reason = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
+                raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
         return connection.serialize()
 
 

@@ -122,8 +122,8 @@ def _present(connection: sqlite3.Connection, request: Request) -> Mapping[tuple[
         own = [column for column in columns("source", table) if column not in hidden]
         readable["source", table] = frozenset(own)
         if name != table or hidden:
-            shown = ", ".join(map(quoted, own))
-            connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {shown} FROM source.{quoted(table)}")
+            selected = ", ".join(map(quoted, own))
+            connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {selected} FROM source.{quoted(table)}")
             readable["temp", name] = readable["source", table]
     connection.execute("PRAGMA query_only = ON")
     return readable
