@@ -70,7 +70,7 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records:
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
             looked[[positions[table] for table in shown]] = said.log_odds(shown, possible(index), weight)
-            with_look = replace(evidence, looked=looked, facts=facts)
+            with_look = replace(evidence, opinion=looked, facts=facts)
             by_size = [chosen_tables(index, method, question, asked, with_look, [size]) for size in (AUTO, *SIZES)]
             outcomes[f"{weight:g}"] = {
                 part: {name: value for one in by_size for name, value in one[part].items()}

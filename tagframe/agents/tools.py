@@ -78,7 +78,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.retrieved import said_of_joins
+from tagframe.retrieval.retrieved import role_readers
 
 Tool = Callable[..., Any]
 P = ParamSpec("P")
@@ -456,7 +456,7 @@ class Tools:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
         ids = [profile.id for profile in profiles]
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        hints, roles = said_of_joins(question) if question else (None, None)
+        hints, roles = role_readers(question) if question else (None, None)
         around = tables_around(self.corpus, ids)
         plan = plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
         return as_hidden_now(plan, self.corpus, for_models=True)

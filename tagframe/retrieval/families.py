@@ -112,14 +112,14 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     return ()
 
 
-def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
     """The pieces that a question names by a word that not all of them have; all of them if it names none.
 
     The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
     the 10 of "the top 10" is no October.
 
     >>> sales = [TableProfile(f"{year}.sales", f"{year}", "sales", ()) for year in (2023, 2024)]
-    >>> [piece.id for piece in meant(sales, "What was sold in 2024?")], len(meant(sales, "What was sold?"))
+    >>> [piece.id for piece in named_pieces(sales, "Sold in 2024?")], len(named_pieces(sales, "What was sold?"))
     (['2024.sales'], 2)
     """
     asked = {*terms(question)}

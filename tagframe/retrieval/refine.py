@@ -200,7 +200,7 @@ def with_second_look(
     hopeful = [at for rank, at in enumerate(best) if rank < AT_LEAST or promise[at] > HOPELESS]
     candidates = [*([] if anchored is None else [anchored]), *(wide.tables[at] for at in hopeful)]
     log_odds, facts, note = second_look(index, question, candidates, lm)
-    return replace(evidence, looked=log_odds, facts={**evidence.facts, **facts}, note=note)
+    return replace(evidence, opinion=log_odds, facts={**evidence.facts, **facts}, note=note)
 
 
 def second_look(

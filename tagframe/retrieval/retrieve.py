@@ -21,9 +21,9 @@ from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument
 from tagframe.retrieval.cell_values import cells_of
-from tagframe.retrieval.families import meant, twins_of
+from tagframe.retrieval.families import named_pieces, twins_of
 from tagframe.retrieval.index import RetrievalIndex, index_of
-from tagframe.retrieval.learned import known_of, told
+from tagframe.retrieval.learned import correction_of, known_of
 from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.methods import Method, method_of
 from tagframe.retrieval.problem import Selection
@@ -242,7 +242,7 @@ class Search:
         evidence = with_names_read(self.corpus, self.index, question, relevance)
         if self.statements:
             evidence = with_learned(evidence, self.index, question, self.statements, vectors_of(self.corpus))
-        if not self.method.needs_model or self.lm is None or evidence.looked is not None:
+        if not self.method.needs_model or self.lm is None or evidence.opinion is not None:
             return evidence
         from tagframe.retrieval.refine import with_second_look
 
@@ -253,9 +253,9 @@ def with_learned(
     found: Evidence, index: RetrievalIndex, question: Question, statements: Sequence[Statement], vectors: VectorStore
 ) -> Evidence:
     """The evidence with that of earlier statements. If a person has corrected this very question, only that counts."""
-    looked = told(index, statements, question)
+    looked = correction_of(index, statements, question)
     if looked is not None:
-        return replace(found, looked=looked)
+        return replace(found, opinion=looked)
     return replace(found, known=known_of(index, statements, vectors), vector=index.vector(question))
 
 
@@ -293,7 +293,7 @@ def _hits(search: Search, question: Question, prepared: Prepared[Any], selection
     )  # fmt: skip
     anchor = None if search.anchored is None else index.tables[search.anchored].id
     hits = _with_twins(hits, search.corpus, search.text, anchor)
-    return hits if search.k is not None else _without_unmeant(hits, search.corpus, search.text)
+    return hits if search.k is not None else _without_unnamed(hits, search.corpus, search.text)
 
 
 def _notes(search: Search, prepared: Prepared[Any], selection: Selection) -> list[str]:
@@ -337,7 +337,7 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
     for hit in hits:
         if hit.parts:
             pieces = [corpus.profile(id) for id in hit.parts]
-            named = [piece.id for piece in meant(pieces, question)]
+            named = [piece.id for piece in named_pieces(pieces, question)]
             if len(named) < len(pieces):
                 said = f"the question names {' and '.join(named)} of {len(pieces)} tables of one shape"
                 parts = tuple(named) if len(named) > 1 else ()
@@ -352,7 +352,7 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
     return tuple(found)
 
 
-def _without_unmeant(hits: tuple[TableHit, ...], corpus: Corpus, question: str) -> tuple[TableHit, ...]:
+def _without_unnamed(hits: tuple[TableHit, ...], corpus: Corpus, question: str) -> tuple[TableHit, ...]:
     """The tables without those of a folder that the question does not mean: it names another one of the same name.
 
     ``2023/invoices.csv`` and ``2024/invoices.csv`` need not have the same columns to be alternatives.
@@ -362,5 +362,5 @@ def _without_unmeant(hits: tuple[TableHit, ...], corpus: Corpus, question: str) 
         profile = corpus.profile(hit.id)
         if profile.place:
             alike[profile.place, profile.name.casefold()].append(profile)
-    named = {piece.id for pieces in alike.values() for piece in meant(pieces, question)}
+    named = {piece.id for pieces in alike.values() for piece in named_pieces(pieces, question)}
     return tuple(hit for hit in hits if hit.id in named or not corpus.profile(hit.id).place)

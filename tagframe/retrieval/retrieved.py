@@ -46,7 +46,7 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     return cosines
 
 
-def said_of_joins(question: str) -> tuple[Hints, Roles]:
+def role_readers(question: str) -> tuple[Hints, Roles]:
     """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
     some of them, and the roles that are named."""
     words = [word.text for word in words_in(question)]
@@ -181,7 +181,7 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
-        hints, said = said_of_joins(self.question)
+        hints, said = role_readers(self.question)
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,

@@ -184,7 +184,7 @@ def test_an_index_that_is_there_reads_only_the_columns_it_needs(lake, words, mon
     real = StoredColumns.made
     monkeypatch.setattr(StoredColumns, "made", lambda self: read.append(self.table) or real(self))
     index = index_of(corpus, words)
-    _ = index.lexical, index.said, index.database_words, index.vocabulary, index.values, index.is_key
+    _ = index.lexical, index.descriptions, index.database_words, index.vocabulary, index.values, index.is_key
     assert read == []
 
 
