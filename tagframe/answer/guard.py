@@ -136,7 +136,7 @@ class Reader:
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
     _copies: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False)
 
-    def admitting(self, sql: str) -> Reader:
+    def with_extra_tables(self, sql: str) -> Reader:
         """The same reader, with tables of the corpus that a statement names beyond its own.
 
         A name has to stand for one table: in the databases of the reader's tables, or else in the whole corpus.
