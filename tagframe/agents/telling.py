@@ -15,7 +15,7 @@ from tagframe.answer.cited_rows import CITED
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.embed import get_embedder
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import ReadStatement, trees_of
 from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
@@ -173,14 +173,9 @@ def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
     """
     from sqlglot import exp
 
-    comparisons: dict[tuple[str, str], None] = {}
-    for tree in trees_of(sql, dialect):
-        for test in tree.find_all(exp.EQ, exp.In, bfs=False):
-            sides = [test.this, *(test.expressions if isinstance(test, exp.In) else [test.expression])]
-            columns = [side.name for side in sides if isinstance(side, exp.Column)]
-            texts = [side.name for side in sides if isinstance(side, exp.Literal) and side.is_string]
-            comparisons |= {(column, text): None for column in columns[:1] for text in texts if text.strip()}
-    return list(comparisons)
+    tests = [one for tree in trees_of(sql, dialect) for one in ReadStatement(tree).text_tests]
+    equal = [one for one in tests if isinstance(one.test, exp.EQ | exp.In)]
+    return list(dict.fromkeys((one.column.name, text) for one in equal for text in one.texts))
 
 
 def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:

@@ -51,7 +51,7 @@ from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand

@@ -16,7 +16,7 @@ from tagframe.answer.judging import Judged, judge
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits

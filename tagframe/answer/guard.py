@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe import logs
-from tagframe.answer.table_names import named_tables, tables_and_entries, unknown_tables, with_known_names
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import (
+    KnownTable,
+    ReadStatement,
+    named_tables,
+    parse,
+    trees_of,
+    unknown_tables,
+    with_known_names,
+)
 from tagframe.engines.sqlite.statement import SQLITE, RowsOnly
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
 
@@ -78,10 +85,11 @@ def _check_statement(
         if isinstance(node, exp.Anonymous) and node.name.lower() not in functions:
             raise UnsafeSQL(f"the function {node.name!r} may not run in a SELECT that a model wrote: {sql[:200]!r}")
     known = frozenset(map(dialect.fold, tables))
-    for table, entries in tables_and_entries(statement, dialect):
+    for table, entry in ReadStatement(statement, dialect).tables:
         if not isinstance(table.this, exp.Identifier):
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
-        if dialect.fold(table.name) not in known | entries or table.args.get("db") or table.args.get("catalog"):
+        is_known = entry is not None or dialect.fold(table.name) in known
+        if not is_known or table.args.get("db") or table.args.get("catalog"):
             shown = ".".join(part.name for part in table.parts)
             if len(table.parts) == 1 and (shared := [one for one in tables if one.endswith(f".{table.name}")]):
                 raise UnsafeSQL(f"{shown!r} is in several databases: write {' or '.join(map(repr, shared[:9]))}")
@@ -128,7 +136,7 @@ class Reader:
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
     _copies: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False)
 
-    def admitting(self, sql: str) -> Reader:
+    def with_extra_tables(self, sql: str) -> Reader:
         """The same reader, with tables of the corpus that a statement names beyond its own.
 
         A name has to stand for one table: in the databases of the reader's tables, or else in the whole corpus.
@@ -188,6 +196,20 @@ class Reader:
     def named(self, sql: str) -> dict[str, str]:
         """The tables of the corpus that the statement reads, by their names in it."""
         return named_tables(self.resolved(sql), self.tables, self.engine.dialect)
+
+    def read(self, sql: str) -> ReadStatement | None:
+        """What a statement that :func:`check_sql` has accepted reads, joins and compares; None if it cannot be read."""
+        from sqlglot.errors import SqlglotError
+
+        dialect, known = self.engine.dialect, dict[str, KnownTable]()
+        for name, id in self.named(sql).items():
+            columns = self.corpus.profile(id).columns
+            known[dialect.fold(name)] = KnownTable(id, {dialect.fold(one.name): one.name for one in columns})
+        try:
+            tree = parse(self.resolved(sql), dialect.tree)[0]
+        except (SqlglotError, RecursionError, UnsafeSQL):
+            return None
+        return ReadStatement(tree, dialect, lambda table: known.get(dialect.fold(table.name)))
 
     def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
         try:

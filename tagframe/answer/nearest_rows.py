@@ -16,7 +16,7 @@ import pandas as pd
 from tagframe.answer.answer import Generated
 from tagframe.answer.generation import one_value, plain_rows, values_of
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.answer.tag import TAG
 from tagframe.corpus import Corpus
 from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, get_embedder

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tagframe.answer.guard import Reader
-from tagframe.answer.statement_facts import ColumnOf
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.engines.base import SQLLimits, quoted
+from tagframe.engines.sql_reader import SourceColumn
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import keys_between
 from tagframe.retrieval.links import tables_around
@@ -28,7 +28,7 @@ Test = tuple[str, str, str]
 must have for it ("" for none)."""
 
 
-def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, reader: Reader) -> Iterator[str]:
+def rival_columns(columns: Sequence[SourceColumn], tables: Sequence[str], sql: str, reader: Reader) -> Iterator[str]:
     """The columns of a statement that another table of its database has with other values, in one sentence each.
 
     Two tables copy a column if both have the same key and name it alike. Figures are ready if a table with that key has
@@ -44,7 +44,7 @@ def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, 
     used = set(tables) & set(names)
     homes = {reader.corpus.profile(id).database for id in used}
     near = [table for id in names if (table := reader.corpus.profile(id)).database in homes]
-    read = set(columns)
+    read = {one[:2] for one in columns}
     for test, facts, function in islice(_tests(near, read, used, names, reader.corpus), _MOST):
         try:
             if (not function or f"{function}(" in sql.casefold()) and len(reader.run(test, _LIMITS)):
@@ -54,7 +54,7 @@ def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, 
 
 
 def _tests(
-    near: Sequence[TableProfile], read: set[ColumnOf], used: set[str], names: dict[str, str], corpus: Corpus
+    near: Sequence[TableProfile], read: set[tuple[str, str]], used: set[str], names: dict[str, str], corpus: Corpus
 ) -> Iterator[Test]:
     for table in near:
         for other in near:
@@ -99,7 +99,7 @@ def _is_key(column: ColumnProfile) -> bool:
 
 
 def _ready(
-    table: TableProfile, other: TableProfile, read: set[ColumnOf], used: set[str], names: dict[str, str]
+    table: TableProfile, other: TableProfile, read: set[tuple[str, str]], used: set[str], names: dict[str, str]
 ) -> Iterator[Test]:
     """Figures of a table that aggregate the rows of another one, which has its key in many rows."""
     theirs = {column.name.casefold(): column for column in other.columns if column.for_models}

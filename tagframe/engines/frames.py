@@ -28,7 +28,7 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.cells import Bound, CellTest, Kind, fits, is_read, kind_of
 from tagframe.engines.pushdown import Selection, can_be_said
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import trees_of
 from tagframe.engines.sqlite.statement import RowsOnly, relation, run_statement
 from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
 

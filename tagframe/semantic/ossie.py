@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.told import as_description
+from tagframe.engines.sql_reader import parse
+from tagframe.errors import UnsafeSQL
 from tagframe.semantic.shapes import shaped
 
 if TYPE_CHECKING:
@@ -95,20 +97,20 @@ def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
     Raises:
         LookupError: it is no expression in SQL. A statement is none, nor is one with a subquery: it may read anything.
     """
-    import sqlglot
     from sqlglot import exp
+    from sqlglot.errors import SqlglotError
 
     if dialect not in SQL:
         raise LookupError(f"{dialect} is not SQL")
     if len(text) > LONGEST_EXPRESSION:
         raise LookupError(f"it has {len(text):,} characters, more than {LONGEST_EXPRESSION:,}")
     try:
-        trees = sqlglot.parse(text, read=SQL[dialect])
+        trees = parse(text, SQL[dialect])
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Condition | exp.Filter | exp.WithinGroup) or tree.find(exp.Query):
             raise LookupError(f"{text[:_LONGEST_NAME]!r} is not one expression over columns")
         tree.sql()  # what is nested too deep is found here
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+    except (SqlglotError, UnsafeSQL, RecursionError) as error:
         raise LookupError(f"{text[:_LONGEST_NAME]!r} cannot be read as {dialect}") from error
     return tree
 

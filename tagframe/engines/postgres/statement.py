@@ -36,7 +36,7 @@ from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.cells import EXACT, typed_series
 from tagframe.engines.postgres.connection import SNAPSHOT, Looking, Server, lowered, named, spilling, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import trees_of
 from tagframe.engines.sqlite.statement import relation, unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 from tagframe.stopping import stopped_by
