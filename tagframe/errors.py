@@ -166,14 +166,6 @@ class CatalogueWarning(UserWarning):
     """A catalogue could not be read or written; its content is in memory only."""
 
 
-class CopiedDataWarning(CatalogueWarning):
-    """The data is a copy of other data: columns hidden there are hidden here, other facts told there are offered."""
-
-
-class HiddenColumnGoneWarning(UserWarning):
-    """A column that was hidden is not in its table any more: it may be there under another name."""
-
-
 class UnclearViewWarning(UserWarning):
     """A view may show cells of a hidden column, and its database does not say what the view reads."""
 

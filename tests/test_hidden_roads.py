@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tagframe.cli import main
-from tagframe.corpus.told.files import facts_folder
+from tagframe.corpus.facts import facts_folder
 from tagframe.errors import HiddenColumn, TagframeError
 
 pytestmark = pytest.mark.slow

@@ -20,8 +20,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus import Corpus, TableProfile, facts_of
-from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.told import ToldKey
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.references import ToldKey
 from tagframe.errors import InvalidArgument, TagframeError, needing
 from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
@@ -224,7 +224,7 @@ class _Keys:
 
     def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
         """Keys for the page; the ``forbidden`` ones follow the others."""
-        known = knowledge_of(self._corpus).known
+        known = fact_store(self._corpus).facts
         of_user = {pair for key in known.keys for pair in _both_ways(key)}
         decided = [(key, "accepted" if key in of_user else "") for key in keys]
         if forbidden:
@@ -262,7 +262,7 @@ class _Keys:
     def _inferred(self) -> list[KeyPair]:
         """The keys inferred from data and names. They depend on hidden columns, but not on the user's decisions."""
         with self._lock:
-            withheld = knowledge_of(self._corpus).known.withheld
+            withheld = fact_store(self._corpus).hidden.withheld
             if self._inferred_keys is None or self._inferred_keys[0] != withheld:
                 databases: dict[str, list[TableProfile]] = defaultdict(list)
                 for profile in self._corpus.profiles:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
-from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.corpus import fact_store, statements_of
+from tagframe.corpus.facts import BY_MODEL, FactKey, as_description
 from tagframe.corpus.statements import Statement
-from tagframe.corpus.told import BY_MODEL, FactKey, as_description
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
@@ -95,7 +95,7 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
         # Of a table of several prompts all are kept, or it is asked again.
         values = {key: text for key, text in values.items() if key[1][0] not in failed}
         if values:
-            knowledge_of(corpus).tell_facts(lambda known: known.with_values(values))
+            fact_store(corpus).put(values)
     columns = sum(len(of) > 1 for _, of in values)
     return Annotated(len(values) - columns, columns, tuple(failed.items()))
 
@@ -132,14 +132,14 @@ def quoted(corpus: Corpus, lm: LM) -> Quote:
 
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
-    knowledge = knowledge_of(corpus)
-    withheld, facts = knowledge.known.withheld, knowledge.told.facts
+    store = fact_store(corpus)
+    withheld, annotated = store.hidden.withheld, store.facts.of_kind("annotated")
     links = Links(corpus.profiles, facts=facts_of(corpus))
     statements = [one for one in statements_of(corpus) if one.sql and not one.reads(withheld)]
     positions = {profile.id: position for position, profile in enumerate(corpus.profiles)}
     # Of tables that are one in pieces, one stands for all.
     for profile in (family.table for family in families(corpus.profiles, facts_of(corpus))):
-        before, _ = facts.get(("annotated", (profile.id,)), (None, 0.0))
+        before = annotated.get((profile.id,))
         if before is not None and before[1] == _seen(profile):
             continue
         position = positions[profile.id]

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
-from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.told import FactKey, ToldKey, as_description, checked_fact
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.facts import FactKey, as_description, checked_fact
+from tagframe.corpus.references import ToldKey
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
@@ -107,7 +108,7 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
                 seen = any(_shown(column) for column in _columns(corpus, pair))
                 facts.update([checked_fact(_told(pair), word, "" if _repeats(why, cells) else why, cells=seen)])
         if facts:
-            knowledge_of(corpus).tell_facts(lambda known: known.with_values(facts))
+            fact_store(corpus).put(facts)
     counts = Counter(value["said"] for value in facts.values())
     return CheckedKeys(counts["yes"], counts["no"], counts["cannot tell"], tuple(failed.items()))
 
@@ -143,7 +144,7 @@ def doubtful(keys: Sequence[KeyPair]) -> list[KeyPair]:
 def prompts(corpus: Corpus) -> Iterator[tuple[Sequence[KeyPair], Prompt]]:
     """The doubtful keys that no model has judged, in packs, and a prompt for each pack."""
     keys = possible_keys(corpus)
-    known = {pair.sides for pair, _, _ in knowledge_of(corpus).known.checked}
+    known = {pair.sides for pair, _, _ in fact_store(corpus).facts.checked}
     asked = [key for key in doubtful(keys) if _told(key).sides not in known]
     asked.sort(key=lambda key: (key.left, key.right))  # pairs of one table share its description
     around: dict[str, list[str]] = defaultdict(list)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe import logs
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.sql_reader import (
     KnownTable,
@@ -215,7 +215,7 @@ class Reader:
         try:
             return self._checked(sql, limits, explain=explain)
         except (UnsafeSQL, SQLFailed) as error:
-            if unseen := knowledge_of(self.corpus).says_unseen(sql):
+            if unseen := fact_store(self.corpus).says_unseen(sql):
                 raise type(error)(f"{error}{unseen}") from None
             raise
 

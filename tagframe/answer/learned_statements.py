@@ -9,7 +9,7 @@ import numpy as np
 
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.corpus import Corpus, vectors_of
-from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.corpus import fact_store, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.embed import encoded, get_embedder
 from tagframe.learning.reading import Names, read_statement, with_names
@@ -33,7 +33,7 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
         tables: that are shown: name in SQL → table id.
         dialect: of the statement to be written.
     """
-    withheld, shown = knowledge_of(corpus).known.withheld, {*tables.values()}
+    withheld, shown = fact_store(corpus).hidden.withheld, {*tables.values()}
     usable = [
         one
         for one in statements_of(corpus)

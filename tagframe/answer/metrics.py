@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.semantic_model import Metric
 from tagframe.engines.registry import DIALECTS
@@ -24,7 +24,7 @@ MOST = 8
 
 def metrics_of(corpus: Corpus) -> list[Metric]:
     """The metrics over tables of a corpus; those that read hidden columns are left out."""
-    models = knowledge_of(corpus).known.semantic
+    models = fact_store(corpus).facts.semantic
     found = [metric for model in models for metric in model.metrics if _is_there(metric, corpus)] if models else []
     return list({(one.name, str(one.definition)): one for one in found}.values())
 

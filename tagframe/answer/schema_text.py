@@ -12,8 +12,8 @@ import numpy as np
 
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
+from tagframe.corpus.facts import LONGEST
 from tagframe.corpus.references import in_role
-from tagframe.corpus.told import LONGEST
 from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
 from tagframe.joins.roles import keys_in_roles, without_roles

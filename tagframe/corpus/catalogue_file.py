@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,14 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.facts import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
-from tagframe.corpus.told.facts import Told
-from tagframe.corpus.told.files import FactsFile, Kept
-from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.engines.base import Engine, Stamp
-from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, UnreadableFacts, warn
+from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 T = TypeVar("T")
 
@@ -45,35 +42,24 @@ class SourceCatalogue:
     Attributes:
         catalogue: None for no catalogue.
         strict: whether the user named it.
-        facts: the file of facts told about the same data; None for no file.
-        beside: the facts of a file beside the data.
+        facts: the store of facts about the same data.
     """
 
     catalogue: Catalogue | None
     strict: bool = False
-    facts: FactsFile | None = None
-    beside: Kept | None = None
+    facts: FactStore = field(default_factory=FactStore)
     _waiting: dict[str, IndexedSource] = field(default_factory=dict, init=False)
     _since: float = field(default_factory=time.monotonic, init=False)
 
-    @cached_property
-    def knowledge(self) -> KnowledgeStore:
-        """The store of facts told about the data."""
-        return KnowledgeStore(None, self.facts, self.catalogue, self.beside)
+    def __post_init__(self) -> None:
+        self.facts.catalogue = self.catalogue
 
     def load(self) -> Contents:
-        """The contents of the catalogue; if it cannot be read, only the facts that the user told.
+        """The contents of the catalogue; empty contents if it cannot be read.
 
         Raises:
-            UnreadableFacts: the facts that the user told cannot be read.
-            UnreadableCatalogue: the catalogue cannot be read, and the user named it.
+            UnreadableCatalogue: it cannot be read, and the user named it.
         """
-        is_told = self.knowledge.read()  # a user tells a fact only once
-        contents = self._loaded(is_told=is_told)
-        self.knowledge.add(contents.told)
-        return contents
-
-    def _loaded(self, *, is_told: bool) -> Contents:
         if self.catalogue is None:
             return Contents()
         try:
@@ -81,19 +67,12 @@ class SourceCatalogue:
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
-            told = self.catalogue.salvage()
-            if told is None and not is_told:
-                raise UnreadableFacts(
-                    f"{self.catalogue.path} is damaged. It has the only copy of the facts that you gave about "
-                    "this data, such as hidden columns. The data is not opened, so that nothing hidden is shown. "
-                    "Restore the file from a backup; or delete it, open the data, and give the facts again"
-                ) from error
             if self._is_replaceable(error):
                 warn(f"everything is profiled again: {error}", CatalogueWarning)
             else:
                 warn(f"everything is profiled again, and kept in memory only: {error}", CatalogueWarning)
-                self.catalogue = None
-            return Contents(told=told or Told())
+                self.catalogue = self.facts.catalogue = None
+            return Contents()
 
     def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
         """Write the contents to the catalogue; ``contents`` is called at the time of writing."""
@@ -117,9 +96,9 @@ class SourceCatalogue:
 
         A table's id is only known when all tables are read, so such tables are saved at the end.
         """
-        known = self.knowledge.known
+        known = self.facts.hidden
         hidden = {table for table, _ in known.withheld}
-        computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
+        computed = self.facts.sources.may_compute(source.key, source.seen, known)
         kept = {
             name: profile
             for name, profile in source.tables.items()
@@ -130,7 +109,7 @@ class SourceCatalogue:
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as stored in the catalogue; their columns are read later, which frees memory."""
-        held = self._loaded(is_told=True).sources
+        held = self.load().sources
         return {key: held.get(key, source) for key, source in sources.items()}
 
     def _tried(self, work: Callable[[Catalogue], None]) -> None:
@@ -142,7 +121,7 @@ class SourceCatalogue:
             if self.strict:
                 raise
             warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
-            self.catalogue = None
+            self.catalogue = self.facts.catalogue = None
 
     def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
         """Remove a catalogue that is damaged or of another version, but not one that another process holds."""
@@ -183,8 +162,8 @@ def cache_of(path: Path) -> Catalogue | None:
     return cached(source.stem, os.fsencode(source))
 
 
-class FactStore:
-    """Facts by their kind and by the state of the tables that they were computed from.
+class ComputedStore:
+    """Facts computed from tables, by their kind and by the state of the tables that they were computed from.
 
     Shared by a corpus and its subsets; safe to use from several threads.
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from tagframe.corpus.hidden_facts import HiddenFacts, by_table
 from tagframe.corpus.references import Column
-from tagframe.corpus.told.facts import Knowledge, Told, by_table
 from tagframe.engines.base import Engine
 from tagframe.engines.sql_text import Derivations
+from tagframe.errors import CatalogueWarning, CorpusError, UnclearViewWarning, UnreadableCatalogue, warn
+
+if TYPE_CHECKING:
+    from tagframe.corpus.catalogue import Catalogue
+    from tagframe.corpus.facts import Facts
 
 
 @dataclass(frozen=True)
@@ -23,26 +31,27 @@ class Sources:
     engines: Mapping[str, Engine] = field(default_factory=dict)
     tables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def knowledge(self, told: Told) -> tuple[Knowledge, list[tuple[str, str]]]:
-        """The told facts, with columns computed from hidden ones hidden too; and tables that may have such columns.
+    def hidden(self, facts: Facts) -> tuple[HiddenFacts, list[tuple[str, str]]]:
+        """The hidden columns, with columns computed from hidden ones hidden too; and tables that may have such columns.
 
-        A computed column is hidden from the same readers as its origin, unless something else was told of it later. The
+        A computed column is hidden from the same readers as its origin, unless it was hidden or shown itself later. The
         second result has the ids of tables whose source cannot tell what they read, with the reason, except for tables
-        of which something was told.
+        of which a person hid or showed a column.
 
         Raises:
             UnreadableTable, ServerGone: a source cannot be asked.
         """
-        known = told.knowledge
+        known = HiddenFacts.of(facts.values)
+        order = {key: position for position, key in enumerate(facts.values)}
         hidden, unprompted, unjoined = set(known.hidden), set(known.unprompted), set(known.unjoined)
-        spoken_of = {of[0] for kind, of in told.facts if kind == "hidden"}
+        spoken_of = {of[0] for kind, of in facts.values if kind == "hidden"}
         unclear: list[tuple[str, str]] = []
         of_table = by_table(known.withheld)
         for ids, found in self._computed(known, of_table):
             views = [(ids[table], why) for table, why in found.unclear.items() if table in ids]
             unclear += [(id, why) for id, why in views if id not in spoken_of]
             levels = {
-                (table, column.casefold()): ((id, column) in known.hidden, told.facts["hidden", (id, column)][1])
+                (table, column.casefold()): ((id, column) in known.hidden, order["hidden", (id, column)])
                 for table, id in ids.items()
                 for column in sorted(of_table.get(id, ()))
             }
@@ -54,10 +63,10 @@ class Sources:
                     if not above:
                         continue
                     from_all, since = any(level for level, _ in above), max(since for _, since in above)
-                    own = told.facts.get(("hidden", (ids.get(table, ""), column)))
-                    if own is not None and own[1] > since:
+                    own = order.get(("hidden", (ids.get(table, ""), column)), -1)
+                    if own > since:
                         continue
-                    level = levels.get((table, column.casefold()), (False, 0.0))
+                    level = levels.get((table, column.casefold()), (False, -1))
                     new = (from_all or level[0], max(since, level[1]))
                     grows |= new != level
                     levels[table, column.casefold()] = new
@@ -65,19 +74,16 @@ class Sources:
                         (hidden if new[0] else unprompted).add((ids[table], column))
             unjoined |= _computed_of(unjoined, found, ids) & (hidden | unprompted)
         if len(hidden) + len(unprompted) > len(known.withheld) or unjoined != known.unjoined:
-            unprompted -= hidden
-            known = replace(
-                known, hidden=frozenset(hidden), unprompted=frozenset(unprompted), unjoined=frozenset(unjoined)
-            )
+            known = HiddenFacts(frozenset(hidden), frozenset(unprompted - hidden), frozenset(unjoined))
         return known, sorted(unclear)
 
-    def may_compute(self, source: str, tables: Iterable[str], known: Knowledge) -> set[str]:
+    def may_compute(self, source: str, tables: Iterable[str], known: HiddenFacts) -> set[str]:
         """The tables of a source that may show hidden cells of other tables, before their ids are known.
 
         Args:
             source: its key.
             tables: all its tables, by their names there.
-            known: the told facts.
+            known: the hidden columns.
         """
         if source not in self.engines:
             return set()
@@ -90,7 +96,7 @@ class Sources:
         return {table for table, _ in self.engines[source].derivations(columns).parents} if columns else set()
 
     def _computed(
-        self, known: Knowledge, of_table: Mapping[str, set[str]]
+        self, known: HiddenFacts, of_table: Mapping[str, set[str]]
     ) -> Iterator[tuple[dict[str, str], Derivations]]:
         """For each source with hidden columns: the ids of its tables, and the columns computed from hidden ones."""
         elsewhere = sorted({id for id, _ in known.withheld if id not in self.tables})
@@ -122,3 +128,107 @@ def _computed_of(columns: set[Column], found: Derivations, ids: Mapping[str, str
         for table, column in found.parents
         if table in ids and (table, column.casefold()) in reached
     }
+
+
+class HidingStore:
+    """What the store of facts does for hidden columns; goes when hiding is a wrapper of engines."""
+
+    facts: Any
+    both: tuple[HidingStore, ...] = ()
+    """The stores of two corpora that became one."""
+
+    def __init__(self) -> None:
+        self.sources = Sources()
+        self.unseen: frozenset[str] = frozenset()
+        """Names that the reader of this corpus may not see, and may be told so."""
+        self.catalogue: Catalogue | None = None
+        """Is redacted when a column is hidden."""
+        self._hidden: tuple[Facts, Sources, HiddenFacts, list[tuple[str, str]]] | None = None
+        self._warned: set[str] = set()
+
+    @property
+    def hidden(self) -> HiddenFacts:
+        """The hidden columns, computed ones too; the same object until a fact changes.
+
+        Raises:
+            UnreadableTable, ServerGone: the columns computed from hidden ones cannot be looked up.
+        """
+        return self._hidden_of(self.facts)[0]
+
+    def _hidden_of(self, facts: Facts) -> tuple[HiddenFacts, list[tuple[str, str]]]:
+        known = self._hidden
+        if known is None or known[0] is not facts or known[1] is not self.sources:
+            known = self._hidden = facts, self.sources, *self._look(facts)
+        return known[2], known[3]
+
+    def _look(self, facts: Facts) -> tuple[HiddenFacts, list[tuple[str, str]]]:
+        if not self.both:
+            return self.sources.hidden(facts)
+        one, other = (store._hidden_of(store.facts) for store in self.both)
+        return one[0].union(other[0]), [*one[1], *other[1]]
+
+    def hidden_with(self, more: Mapping[Any, str]) -> tuple[frozenset[Column], frozenset[str]]:
+        """Columns hidden from everybody with more facts, computed ones too; and the tables where that is unclear."""
+        if self.both:
+            one, other = (store.hidden_with(more) for store in self.both)
+            return one[0] | other[0], one[1] | other[1]
+        values = {key: value for key, value in self.facts.values.items() if key not in more}
+        known, unclear = self.sources.hidden(type(self.facts)({**values, **more}))
+        return known.hidden, frozenset(id for id, _ in unclear)
+
+    def warn_of_unclear(self) -> None:
+        """Warn of views that may show hidden cells."""
+        for view, why in self._hidden_of(self.facts)[1]:
+            if view in self._warned:
+                continue
+            self._warned.add(view)
+            warn(
+                f"{view} {why}, so it may show hidden cells: corpus.hide({f'{view}.column'!r}) hides a column of it, "
+                "and corpus.show confirms that a column may be seen",
+                UnclearViewWarning,
+            )
+
+    def says_unseen(self, text: str) -> str:
+        """What a text names that the reader may not see, as the end of a message; "" for nothing."""
+        words = {*re.findall(r"\w+", text.casefold())}
+        named = sorted(one for one in self.unseen if {*re.findall(r"\w+", one.casefold())} <= words)
+        return f"; you may not see {', '.join(named)}" if named else ""
+
+    def look_in(self, sources: Sources) -> None:
+        """Set the sources of the tables, which tell how columns are computed from others."""
+        if sources != self.sources:
+            self.sources = sources
+
+    def withheld(self, facts: Facts) -> frozenset[Column]:
+        """The hidden columns among these facts; those not computed from others if that cannot be looked up."""
+        try:
+            return self._hidden_of(facts)[0].withheld
+        except CorpusError:
+            return HiddenFacts.of(facts.values).withheld
+
+    @contextmanager
+    def redacting(self) -> Iterator[None]:
+        """A block that may hide columns: the catalogue is redacted after it."""
+        if self.catalogue is None:
+            yield
+            return
+        before, annotated = self.hidden.withheld, {*self.facts.annotated}
+        yield
+        after, tables = self.hidden.withheld, self.sources.tables
+        hidden = sorted(after - before)
+        try:
+            if before != after:
+                self.catalogue.redact(
+                    hidden=[(*tables[table], column) for table, column in hidden if table in tables],
+                    shown=[tables[table] for table in {table for table, _ in before - after} if table in tables],
+                    annotated=not annotated <= {*self.facts.annotated},
+                )
+        except UnreadableCatalogue as error:
+            names = ", ".join(map(".".join, hidden))
+            warn(
+                f"the catalogue may hold cells of {names or 'hidden columns'} until it is deleted: {error}",
+                CatalogueWarning,
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_hidden": None}

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tagframe.corpus.canonical import canonical
+from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import profile_table, shown_text
 from tagframe.corpus.schema_only import declared_profile
-from tagframe.corpus.told.facts import as_description
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
 

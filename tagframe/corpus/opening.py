@@ -15,18 +15,17 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import FactStore, Origin, SourceCatalogue, cache_of, cached
-from tagframe.corpus.corpus import Corpus, following, laid_over, opened_by
+from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
+from tagframe.corpus.corpus import Corpus, laid_over, opened_by
 from tagframe.corpus.discover import ASKED, SourceFile, discover
+from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
+from tagframe.corpus.facts_toml import facts_beside
+from tagframe.corpus.hidden_facts import MODELS, HiddenFacts
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
-from tagframe.corpus.told.facts import MODELS, FactKey, Knowledge, Told
-from tagframe.corpus.told.files import FactsFile, facts_beside
-from tagframe.corpus.told.identity import OpenedTable
-from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.files.csv import CSVEngine, csv_option_text, is_of, options_before, patterns_of
@@ -59,8 +58,7 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
         interval = cast("Interval | None", kwargs.get("refresh"))
         seconds = None if interval is None else seconds_of(interval)
         again = functools.partial(cast(Any, call), *args, **{**kwargs, "refresh": None})
-        corpus = opened_by(function(*args, **kwargs), again)
-        return corpus if seconds is None else following(corpus, seconds)
+        return opened_by(function(*args, **kwargs), again, seconds)
 
     return call
 
@@ -177,7 +175,8 @@ def open_corpus(
         files = [SourceFile(server.kind, "", server)]
         named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()
         held = cached(server.kind, named) if catalogue is None else Catalogue(Path(catalogue))
-        kept = SourceCatalogue(held, catalogue is not None, FactsFile.of_source(server.identity))
+        facts = FactStore(file=FactsFile.of_source(server.identity))
+        kept = SourceCatalogue(held, catalogue is not None, facts)
         return _open_files(None, files, kept.load(), kept, progress)
     path = Path(source).expanduser()
     try:
@@ -194,7 +193,8 @@ def open_corpus(
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
     held = cache_of(path) if catalogue is None else Catalogue(Path(catalogue))
-    kept = SourceCatalogue(held, catalogue is not None, FactsFile.of_source(str(path.resolve())), facts_beside(path))
+    facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
+    kept = SourceCatalogue(held, catalogue is not None, facts)
     return _open_files(path, files, kept.load(), kept, progress, apart)
 
 
@@ -226,22 +226,22 @@ def open_frames(
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
-    told: dict[FactKey, tuple[str, float]] = {}
+    facts: dict[FactKey, str] = {}
     for database, tables, holder in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
         shapes = {shape.name: shape for shape in holder.shapes()}
         for table, name in tables.items():
             found = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)
             profiles.append(found)
             origins[found.id] = Origin(key=holder.kind, table=name, kind=holder.kind, engine=holder)
-            told.update(_remembered(found.id, holder.frames[name]))
-    return Corpus(profiles, origins, knowledge=KnowledgeStore(Told(told)))
+            facts.update(_remembered(found.id, holder.frames[name]))
+    return Corpus(profiles, origins, facts=FactStore(Facts(facts)))
 
 
-def _remembered(table: str, frame: pd.DataFrame) -> dict[FactKey, tuple[str, float]]:
+def _remembered(table: str, frame: pd.DataFrame) -> dict[FactKey, str]:
     """The facts of a frame's columns that came from a corpus: their descriptions, and from whom they are hidden."""
-    said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
-    told: dict[FactKey, tuple[str, float]] = {("column", (table, name)): (text, 0.0) for name, text in said.items()}
-    return told | {("hidden", (table, column)): (MODELS, 0.0) for column in results.recall(frame, "unprompted") or ()}
+    described: Mapping[str, str] = results.recall(frame, "descriptions") or {}
+    facts: dict[FactKey, str] = {("column", (table, name)): text for name, text in described.items()}
+    return facts | {("hidden", (table, column)): MODELS for column in results.recall(frame, "unprompted") or ()}
 
 
 def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tuple[Corpus, str]:
@@ -273,16 +273,18 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         )
         others = corpus.subset(other for other in corpus.ids if other != known.id)
     origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
-    told = KnowledgeStore(Told(_remembered(profile.id, frame)))
-    return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
+    facts = FactStore(Facts(_remembered(profile.id, frame)))
+    return laid_over(others.union(Corpus([profile], {profile.id: origin}, facts=facts)), corpus), profile.id
 
 
 def _open_catalogue(catalogue: Catalogue, progress: bool | None, follow_links: bool, csv: str, apart: bool) -> Corpus:
     contents = catalogue.load()
     source = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
-    kept = SourceCatalogue(catalogue, strict=True, facts=FactsFile.of_source(str(source.resolve())), beside=beside)
-    kept.load()
+    facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside)
+    kept = SourceCatalogue(catalogue, strict=True, facts=facts)
+    if {*contents.facts.annotated} - {*facts.facts.annotated}:  # a column was hidden since, that a model had read
+        catalogue.redact(hidden=(), shown=(), annotated=True)
     if contents.root is None:
         return _assembled([], contents, (), kept, apart)
     if not contents.root.exists() and ASKED not in contents.sources:
@@ -310,13 +312,12 @@ def _open_files(
     progress: bool | None,
     apart: bool = False,
 ) -> Corpus:
-    engines = {file.key: file.engine for file in files}
-    kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
+    _know_sources(files, kept)
     indexed = index_files(files, known, kept, progress)
     contents = Contents(root, known.ids, indexed.sources)
-    _say_tables(files, contents, kept)
+    _know_tables(files, contents, kept)
     # The catalogue may have cells that were hidden elsewhere: of a copy of this data, or shown by a new view.
-    now = kept.knowledge.known
+    now = kept.facts.hidden
     hidden = {table for table, _ in now.withheld}
     changed = {
         key
@@ -325,15 +326,16 @@ def _open_files(
     }
 
     def still(contents: Contents) -> Contents:
-        known = kept.knowledge.known
-        return replace(contents, sources=_without_hidden(files, contents.sources, known), told=kept.knowledge.told)
+        sources = _without_hidden(files, contents.sources, kept.facts.hidden)
+        # Only a catalogue that a user saved has facts.
+        return replace(contents, sources=sources, facts=kept.facts.facts if known.facts.values else known.facts)
 
     contents = still(contents)
     changed.update(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
         kept.write(lambda: still(contents), sorted(changed))
         contents = replace(contents, sources=kept.stored(contents.sources))
-    kept.knowledge.warn_of_unclear()
+    kept.facts.warn_of_unclear()
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
     return _assembled(files, contents, indexed.problems, kept, apart)
 
@@ -367,17 +369,16 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
-    engines = {file.key: file.engine for file in files}
-    kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
-    _say_tables(files, contents, kept)
+    _know_sources(files, kept)
+    _know_tables(files, contents, kept)
     whole = Corpus(
         profiles,
         origins,
         root=contents.root,
         problems=problems,
         vectors=VectorStore(kept.catalogue),
-        knowledge=kept.knowledge,
-        facts=FactStore(kept.catalogue, whole=len(profiles)),
+        facts=kept.facts,
+        computed=ComputedStore(kept.catalogue, whole=len(profiles)),
     )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
 
@@ -392,25 +393,28 @@ def _named(
             yield key, table, profile.of_database(databases.get(key, profile.database))
 
 
-def _say_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
-    """Give the store of told facts the tables of the data."""
-    tables = {}
-    for key, table, profile in _named(files, contents.sources):
-        source = contents.sources[key]
-        seen = source.seen.get(table) or (source.stamp.sha256 if source.stamp is not None else "")
-        tables[profile.id] = OpenedTable(profile, key, table, seen, alone=len(source.tables) == 1)
-    kept.knowledge.opened(tables)
+def _know_sources(files: Sequence[SourceFile], kept: SourceCatalogue) -> None:
+    """Give the store of facts the engines of the data."""
+    engines = {file.key: file.engine for file in files}
+    kept.facts.look_in(replace(kept.facts.sources, engines=engines))
+
+
+def _know_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
+    """Give the store of facts the tables of the data."""
+    tables = {profile.id: (key, table) for key, table, profile in _named(files, contents.sources)}
+    kept.facts.opened(tables)
+    kept.facts.look_in(replace(kept.facts.sources, tables=tables))
 
 
 def _without_hidden(
-    files: Sequence[SourceFile], sources: Mapping[str, IndexedSource], knowledge: Knowledge
+    files: Sequence[SourceFile], sources: Mapping[str, IndexedSource], hidden: HiddenFacts
 ) -> dict[str, IndexedSource]:
     """The sources without hidden cells, for the catalogue; profiles have the ids that :func:`_assembled` gives them."""
-    if not knowledge.withheld:
+    if not hidden.withheld:
         return dict(sources)
     kept: dict[str, dict[str, TableProfile]] = {key: {} for key in sources}
     for key, table, profile in _named(files, sources):
-        (kept[key][table],) = knowledge.without_hidden([profile])
+        (kept[key][table],) = hidden.without_hidden([profile])
     return {key: replace(source, tables=kept[key]) for key, source in sources.items()}
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.catalogue_file import Origin
+from tagframe.corpus.facts import BY_MODEL, Facts, FactStore
+from tagframe.corpus.hidden_facts import EVERYBODY, MODELS
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.told.facts import BY_MODEL, EVERYBODY, MODELS, FactKey, Told
-from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.engines.base import ForeignKey
 from tagframe.engines.frames import FrameEngine, SeenEngine, SeenTable, columns_tested
 from tagframe.engines.sql_text import Derivations
@@ -50,8 +49,8 @@ class Sight:
 
 
 def seen_by(
-    sight: Sight, corpus: Corpus, told: KnowledgeStore, *, check: bool
-) -> tuple[list[TableProfile], dict[str, Origin], KnowledgeStore]:
+    sight: Sight, corpus: Corpus, told: FactStore, *, check: bool
+) -> tuple[list[TableProfile], dict[str, Origin], FactStore]:
     """The profiles, origins and facts of a reader's corpus, made of nothing that the reader does not see.
 
     Args:
@@ -72,9 +71,8 @@ def seen_by(
         raise InvalidArgument(f"where= has a rule for {outside[0]!r}, which the reader does not see")
     shown = sorted(chosen - no_tables)
     _check_views(sight, corpus, told, shown, rules)
-    # Later than all that was told: also what was shown before is hidden.
-    hidden = Told({("hidden", column): (EVERYBODY, math.inf) for column in columns})
-    computed, unclear = told.hidden_with(hidden)
+    # Later than all facts: also what was shown before is hidden.
+    computed, unclear = told.hidden_with({("hidden", column): EVERYBODY for column in columns})
     if columns and (views := sorted(unclear & set(shown))):
         raise InvalidArgument(
             f"{views[0]!r} may show hidden columns, and its source does not say what it reads: hide it"
@@ -120,22 +118,22 @@ def seen_by(
     return profiles, {id: Origin("reader", id, source.kind, source) for id in seen}, store
 
 
-class _OfReader(KnowledgeStore):
+class _OfReader(FactStore):
     """The facts of a reader's corpus: its own, and which of its columns are hidden in the whole by now."""
 
-    def __init__(self, whole: KnowledgeStore, columns: set[Column]) -> None:
+    def __init__(self, whole: FactStore, columns: set[Column]) -> None:
         super().__init__()
         self._of_whole, self._columns = whole, columns
 
     @property
-    def told(self) -> Told:
-        known = self._of_whole.known
-        facts: dict[FactKey, tuple[Any, float]] = {
-            ("hidden", column): (MODELS if column in known.unprompted else EVERYBODY, 0.0)
+    def facts(self) -> Facts:
+        known = self._of_whole.hidden
+        values: dict[Any, Any] = {
+            ("hidden", column): MODELS if column in known.unprompted else EVERYBODY
             for column in known.withheld & self._columns
         }
-        self._told = self._told.merged(Told(facts))
-        return self._told
+        self._own = self._own.with_values(values)
+        return super().facts
 
 
 def _named(names: Sequence[str], corpus: Corpus) -> tuple[set[str], set[Column]]:
@@ -155,9 +153,7 @@ def _named(names: Sequence[str], corpus: Corpus) -> tuple[set[str], set[Column]]
     return tables, columns
 
 
-def _check_views(
-    sight: Sight, corpus: Corpus, told: KnowledgeStore, shown: Sequence[str], rules: Mapping[str, str]
-) -> None:
+def _check_views(sight: Sight, corpus: Corpus, told: FactStore, shown: Sequence[str], rules: Mapping[str, str]) -> None:
     """Refuse what could show hidden rows by way of another table of the same source."""
     engines = {engine for id in corpus.ids if (engine := corpus.engine(id)) is not None}
     if sight.tables is None and any(

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
-from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.references import Column, in_role
-from tagframe.corpus.told import ToldKey
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.references import Column, ToldKey, in_role
 from tagframe.errors import HiddenColumn, InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
@@ -75,7 +74,7 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, ac
         "tables": {profile.id: _shape(profile.rows, profile.columns) for profile in corpus.profiles},
         "keys": {str(key): _match_of(corpus, key) for key in keys},
     }
-    hidden = knowledge_of(corpus).known.hidden
+    hidden = fact_store(corpus).hidden.hidden
     then = now if is_first else _read(path)
     findings = [*_changes(then["tables"], now["tables"], bound, hidden), *_broken(then["keys"], now["keys"], bound)]
     if is_first:
@@ -85,7 +84,7 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, ac
 
 def _keys_to_check(corpus: Corpus) -> list[ToldKey]:
     """The keys that a user declared or that statements used, once each, also of tables that are gone."""
-    known = knowledge_of(corpus).known
+    known = fact_store(corpus).facts
     return list({key.sides: key for key in (*known.ran, *known.keys)}.values())
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tagframe.corpus import ColumnProfile, Corpus
-from tagframe.corpus.corpus import knowledge_of, under
+from tagframe.corpus.corpus import fact_store, under
 from tagframe.corpus.references import Column
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import HiddenColumn
@@ -44,7 +44,7 @@ def _now(source: PlanTable, corpus: Corpus, for_models: bool) -> PlanTable:
     hidden = _named(source, [one for one in columns if one.hidden or (for_models and one.unprompted)])
     unprompted = _named(source, [one for one in columns if one.unprompted and not for_models])
     known = source.known_by
-    if knowledge_of(corpus).known.withheld:  # needed only if a column is hidden
+    if fact_store(corpus).hidden.withheld:  # needed only if a column is hidden
         names = {name.casefold() for id in ids for name in known_by(corpus.profile(id))}
         known = tuple(name for name in source.columns if name.casefold() in names)
     told = (parts, hidden, unprompted, known)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand
@@ -49,7 +49,7 @@ class DatabaseKeys:
         facts: the store of the pairs.
     """
 
-    def __init__(self, tables: tuple[TableProfile, ...], declared: bool, facts: FactStore) -> None:
+    def __init__(self, tables: tuple[TableProfile, ...], declared: bool, facts: ComputedStore) -> None:
         self._tables, self._declared, self._facts = tables, declared, facts
 
     @once
@@ -106,7 +106,7 @@ _known: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], Datab
 _lock = threading.Lock()
 
 
-def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: FactStore) -> DatabaseKeys:
+def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: ComputedStore) -> DatabaseKeys:
     """The key pairs of a database, shared by its corpora: a subset, a corpus with an added anchor, a copy."""
     with _lock:
         return _known.setdefault((tables, declared), DatabaseKeys(tables, declared, facts))
@@ -155,7 +155,7 @@ _known_places = weakref.WeakValueDictionary()
 _latest: deque[Places] = deque(maxlen=8)
 
 
-def places_of(tables: Iterable[TableProfile], facts: FactStore, *, declared: bool = True) -> Places:
+def places_of(tables: Iterable[TableProfile], facts: ComputedStore, *, declared: bool = True) -> Places:
     """What the folders of a corpus hold together.
 
     Databases belong together if a key connects them, or if they have a table in pieces (``2023/sales.csv`` and
@@ -177,7 +177,7 @@ def places_of(tables: Iterable[TableProfile], facts: FactStore, *, declared: boo
     return known
 
 
-def _places(tables: Sequence[TableProfile], facts: FactStore, declared: bool) -> Places:
+def _places(tables: Sequence[TableProfile], facts: ComputedStore, declared: bool) -> Places:
     by_place: dict[str, list[TableProfile]] = defaultdict(list)
     for table in tables:
         by_place[table.place].append(table)
@@ -204,7 +204,7 @@ def _places(tables: Sequence[TableProfile], facts: FactStore, declared: bool) ->
     return Places(keys, homes)
 
 
-def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: FactStore) -> list[KeyPair]:
+def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:
     """The key pairs between the databases of a folder, kept until a table changes."""
     state = facts.state(tables, code_of_keys(), str(declared))
     kept = facts.get("keys of a folder", place, state, lambda text: [*map(KeyPair.from_json, json.loads(text))])
@@ -215,7 +215,7 @@ def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: 
     return kept
 
 
-def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) -> list[KeyPair]:
+def _inferred(tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:
     groups = by_database(tables)
     parents = {
         (key.left_table, key.left_columns[0])

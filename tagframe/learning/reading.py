@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus.references import ToldKey
 from tagframe.corpus.statements import Statement
-from tagframe.corpus.told import ToldKey
 from tagframe.engines.sql_reader import KnownTable, ReadStatement, SourceColumn, bare, parse
 from tagframe.errors import UnreadStatement, UnsafeSQL
 from tagframe.keys.column_names import own

@@ -16,7 +16,7 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
@@ -50,7 +50,7 @@ class Family:
     parts: tuple[str, ...] = ()
 
 
-def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | None = None) -> list[Family]:
+def families(tables: Sequence[TableProfile], facts: ComputedStore, *, apart: str | None = None) -> list[Family]:
     """The tables, with the pieces of a family as one; sorted by the id of the first piece.
 
     Args:
@@ -205,7 +205,7 @@ def families_at(tables: Sequence[TableProfile], pieces: npt.NDArray[np.int64]) -
 
 
 def _groups(
-    database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: FactStore
+    database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: ComputedStore
 ) -> list[tuple[str, ...]]:
     place = tables[0].place
     # Whether tables of one name are pieces depends on the other tables of their databases.

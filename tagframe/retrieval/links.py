@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, facts_of
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
@@ -67,13 +67,13 @@ class Links:
         tables: Sequence[TableProfile],
         *,
         declared: bool = True,
-        facts: FactStore | None = None,
+        facts: ComputedStore | None = None,
         kept: Arrays | None = None,
         but: str | None = None,
     ) -> None:
         self._tables = tables
         self._declared = declared
-        self._facts = FactStore() if facts is None else facts
+        self._facts = ComputedStore() if facts is None else facts
         self._stored, self._but = kept, but
         self._index = {table.id: position for position, table in enumerate(tables)}
         self._databases: dict[str, list[int]] = defaultdict(list)

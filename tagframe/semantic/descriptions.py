@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 import pandas as pd
 
 from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.facts import LONGEST, FactKey, as_description
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.told import LONGEST, FactKey, as_description
 from tagframe.display import Displayable
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
 from tagframe.semantic.dbt import is_manifest, model_of_dbt

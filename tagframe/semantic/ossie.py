@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.told import as_description
 from tagframe.engines.sql_reader import parse
 from tagframe.errors import UnsafeSQL
 from tagframe.semantic.shapes import shaped

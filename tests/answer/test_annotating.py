@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import tagframe as tf
 from tag_bench.server import Request
 from tagframe.answer.annotating import parse_annotation
-from tagframe.errors import AnswerRejected, CopiedDataWarning, ReplayMiss
+from tagframe.errors import AnswerRejected, ReplayMiss
 
 SHOP = """
 CREATE TABLE T_ORD (ORD_ID INTEGER PRIMARY KEY, CUS INTEGER, ST INTEGER, SSN TEXT);
@@ -99,12 +99,11 @@ def test_a_model_s_words_go_once_a_column_is_hidden_that_it_had_seen(live, file:
     shop.retrieve_tables("Which parcels were bought?", k=1)
     saved = shop.save(tmp_path / "shop.catalogue")
     copy = shutil.copy(file, tmp_path / "copy.sqlite")
-    with pytest.warns(CopiedDataWarning):
-        tf.open_corpus(copy).adopt()
+    tf.open_corpus(copy).adopt(shop)
     assert tf.open_corpus(copy).profile("T_ORD").description == "≈ A purchase by zqs-1."
     shop.hide("T_ORD.SSN")
-    with pytest.warns(CopiedDataWarning, match="is hidden"):
-        copied = tf.open_corpus(copy)
+    copied = tf.open_corpus(copy)
+    copied.hide("T_ORD.SSN")
     for corpus in (shop, tf.open_corpus(file), tf.open_corpus(saved), copied):
         assert corpus.profile("T_ORD").description == corpus.profile("T_ORD").column("ST").description == ""
         assert corpus.profile("T_CUS").description == "≈ A buyer."

@@ -121,7 +121,7 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 
 
 def _facts() -> Path:
-    from tagframe.corpus.told.files import facts_folder
+    from tagframe.corpus.facts import facts_folder
 
     return facts_folder()
 

@@ -257,19 +257,6 @@ def test_small_tables_that_look_alike_in_another_format_are_not_hidden(tmp_path,
     assert tf.open_corpus(tmp_path / "people.csv").hidden.empty
 
 
-def test_a_table_that_was_exported_is_hidden_too(tmp_path, sqlite_file, cache_folder):
-    frame = pd.DataFrame(
-        {"id": range(40), "ssn": [f"zqs-{n}" for n in range(40)], "city": [f"c{n}" for n in range(40)]}
-    )
-    path = sqlite_file("CREATE TABLE other (id int)", "shop.sqlite")
-    with closing(sqlite3.connect(path)) as connection:
-        frame.to_sql("people", connection, index=False)
-    tf.open_corpus(path).hide("people.ssn")
-    frame.to_csv(tmp_path / "people.csv", index=False)
-    with pytest.warns(tf.errors.CatalogueWarning, match="looks like a copy"):
-        assert hidden_of(tf.open_corpus(tmp_path / "people.csv"), "people") == {"ssn"}
-
-
 def test_tables_that_share_a_column_beside_a_hidden_key(cache_folder):
     people = pd.DataFrame({"ssn": [f"zqs-{n}" for n in range(40)], "region": ["north", "south"] * 20})
     cards = pd.DataFrame(
@@ -342,21 +329,6 @@ def test_a_hidden_column_whose_header_is_written_otherwise(tmp_path, cache_folde
         assert not any(column.samples for column in corpus.profile("people").columns if column.hidden)
 
 
-def test_a_hidden_column_that_is_gone_is_said(tmp_path, cache_folder):
-    path = tmp_path / "people.csv"
-    path.write_text("id,secret\n1,zqs-1\n2,zqs-2\n")
-    tf.open_corpus(path).hide("people.secret")
-    path.write_text("id,other\n1,5\n2,6\n")
-    with pytest.warns(tf.errors.HiddenColumnGoneWarning, match=r"people\.secret is hidden") as said:
-        corpus = tf.open_corpus(path)
-    assert len(said) == 1
-    (name,) = (str(one.message).split(" ")[0] for one in said)
-    corpus.show(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tf.open_corpus(path)
-
-
 def test_a_column_is_shown_again_under_the_name_that_it_has_now(tmp_path, cache_folder):
     path = tmp_path / "people.csv"
     path.write_text("id,secret\n1,zqs-1\n")
@@ -366,16 +338,3 @@ def test_a_column_is_shown_again_under_the_name_that_it_has_now(tmp_path, cache_
     assert [*corpus.read("people").columns] == ["id"]
     corpus.show("people.Secret")
     assert [*tf.open_corpus(path).read("people").columns] == ["id", "Secret"]
-
-
-def test_a_pickle_of_frames_from_before(cache_folder):
-    corpus = tf.open_corpus({"people": pd.DataFrame({"id": [1, 2], "ssn": ["zqs-1", "zqs-2"]})})
-    before = pickle.dumps(corpus)
-    corpus.hide("people.ssn")
-    again = pickle.loads(before)
-    assert [*again.read("people").columns] == ["id"]
-    assert b"zqs" not in pickle.dumps(again)
-    with pytest.raises(HiddenColumn):
-        again.read("people", ["ssn"])
-    corpus.show("people.ssn")
-    assert [*again.read("people").columns] == ["id", "ssn"]

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.told.files import facts_folder
-from tagframe.errors import CopiedDataWarning, InvalidArgument, SourceNotFound, UnreadableTable
+from tagframe.corpus.facts import facts_folder
+from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER, "total due" REAL);
@@ -224,14 +224,12 @@ def test_views_are_learned_from_the_source(shop: tf.Corpus):
         shop.learn("pg_stat_statements")
 
 
-def test_what_was_learned_is_known_of_a_copy_and_of_a_subset(source: Path, shop: tf.Corpus, tmp_path: Path):
+def test_learned_statements_are_known_of_a_subset_and_adopted_by_a_copy(source: Path, shop: tf.Corpus, tmp_path: Path):
     shop.learn(JOINED)
     assert len(tf.open_corpus(source).learned) == 1
     copy = tmp_path / "other.sqlite"
     copy.write_bytes(source.read_bytes())
-    with pytest.warns(CopiedDataWarning, match="1 fact was told"):
-        copied = tf.open_corpus(copy)
-    copied.adopt()
+    assert tf.open_corpus(copy).adopt(shop) == 1
     assert joins(tf.open_corpus(copy)) == {"other.orders.buyer = other.customers.id"}
     assert len(shop.subset(["shop.orders", "shop.customers"]).learned) == 1
     assert shop.subset(["shop.lines"]).learned.empty

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import tagframe as tf
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.cli import main
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
 from tagframe.errors import InvalidArgument
 from tagframe.joins import plan_tables
 
@@ -436,7 +436,7 @@ def test_tests_of_a_table_of_dbt_are_those_of_its_columns(
     told = shop.describe(write(tmp_path / form, manifest(plain) if form == "manifest.json" else plain))
     assert told.unknown == ()
     assert shop.profile(table).primary_key == primary
-    (model,) = knowledge_of(shop).known.semantic
+    (model,) = fact_store(shop).facts.semantic
     assert model.tables[f"shop.{table}"]["unique_keys"] == unique
     assert [one for one, (_, origin, _) in keys(shop).items() if origin == "declared"] == [key] * bool(key)
 
