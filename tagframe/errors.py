@@ -145,10 +145,6 @@ class ColumnNotFound(TagframeError, KeyError):
     """The table has no column with that name."""
 
 
-class HiddenColumn(TagframeError, PermissionError):
-    """The column was hidden with ``corpus.hide``: its cells are not read."""
-
-
 class FileNotAllowed(TagframeError, PermissionError):
     """An agent tried to write a file where that is not allowed, or over an existing one."""
 
@@ -170,15 +166,15 @@ class CatalogueWarning(UserWarning):
 
 
 class CopiedDataWarning(CatalogueWarning):
-    """The data is a copy of other data: columns hidden there are hidden here, other facts told there are offered."""
+    """The data is a copy of other data: columns private there are private here, other facts told there are offered."""
 
 
-class HiddenColumnGoneWarning(UserWarning):
-    """A column that was hidden is not in its table any more: it may be there under another name."""
+class PrivateColumnGoneWarning(UserWarning):
+    """A private column is not in its table any more: it may be there under another name."""
 
 
-class UnclearViewWarning(UserWarning):
-    """A view may show cells of a hidden column, and its database does not say what the view reads."""
+class HidingWarning(UserWarning):
+    """Something is computed from what is hidden and still read, or a list beside the data hides what is not there."""
 
 
 # --- settings -----------------------------------------------------------------------------------------------------

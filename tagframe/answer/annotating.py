@@ -103,8 +103,8 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
 def _facts(profile: TableProfile, said: _Said) -> dict[FactKey, Any]:
     """A model's descriptions of a table and its columns, without text copied from cells, which may be an attack."""
     table, columns = said
-    names = {column.name.casefold(): column.name for column in profile.columns if column.for_models}
-    cells = [_shown(column) for column in profile.columns if column.for_models]
+    names = {column.name.casefold(): column.name for column in profile.for_prompts}
+    cells = [_shown(column) for column in profile.for_prompts]
     told = [cell.casefold() for several in cells for cell in several if len(cell.split()) >= _SENTENCE]
     own = {name: text for name, text in columns.items() if text and name.casefold() in names}
     own = {name: text for name, text in {"": table, **own}.items() if not any(cell in text.casefold() for cell in told)}
@@ -118,7 +118,7 @@ def _shown(column: ColumnProfile) -> list[str]:
 
 def _seen(profile: TableProfile) -> list[str]:
     """The columns that a model may see."""
-    return [column.name for column in profile.columns if column.for_models]
+    return [column.name for column in profile.for_prompts]
 
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
@@ -143,7 +143,7 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
         if before is not None and before[1] == _seen(profile):
             continue
         position = positions[profile.id]
-        columns = [column for column in profile.columns if column.for_models]
+        columns = list(profile.for_prompts)
         shown = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
         keys = [key for other in shown if (key := links.best(position, other)) is not None]
         hidden = {f"{table}.{column}" for table, column in withheld}

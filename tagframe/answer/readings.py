@@ -303,7 +303,7 @@ def _sum_or_count(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Iterat
     named = asked.reader.named(written(tree, asked.reader.engine.dialect.name))
     for alias, name in source_tables(tree, list(named)):
         for column in asked.reader.corpus.profile(named[name]).columns:
-            is_number = column.for_models and column.family in ("integer", "real")
+            is_number = not column.private and column.family in ("integer", "real")
             if not is_number or noun not in column.name.casefold() or column.name.casefold().endswith("id"):
                 continue
             other = tree.copy()

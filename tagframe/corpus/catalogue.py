@@ -36,7 +36,6 @@ from tagframe.corpus.stored_profiles import (
     digest_of,
     keys_texts,
     profile_of,
-    redacted_text,
 )
 from tagframe.corpus.told.facts import BY_MODEL, Told
 from tagframe.corpus.told.files import sealed, unsealed
@@ -99,12 +98,14 @@ class Contents:
         ids: of the tables that were saved; None for all.
         sources: by their keys.
         told: the facts that users told of the tables.
+        part: a digest of what its sources have and it has not; "" for nothing.
     """
 
     root: Path | None = None
     ids: tuple[str, ...] | None = None
     sources: Mapping[str, IndexedSource] = field(default_factory=dict)
     told: Told = field(default_factory=Told)
+    part: str = ""
 
 
 def is_catalogue(path: Path) -> bool:
@@ -158,9 +159,10 @@ class Catalogue:
             root = self._root(meta.get("root"), meta.get("root_from_here"))
             if ids is not None:
                 ids = tuple(map(checked_text, ids))
+            part = checked_text(meta.get("part") or "")
         except _DAMAGE as error:
             raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
-        return Contents(root, ids, sources, _told(meta))
+        return Contents(root, ids, sources, _told(meta), part)
 
     def salvage(self) -> Told | None:
         """The facts that users told, from a catalogue of any version, or one that is damaged elsewhere.
@@ -175,36 +177,21 @@ class Catalogue:
         except (UnreadableCatalogue, *_DAMAGE):
             return None
 
-    def put_told(
-        self, told: Told, hidden: Iterable[tuple[str, str, str]] = (), shown: Iterable[tuple[str, str]] = ()
-    ) -> None:
-        """Write the told facts, and remove everything about newly hidden columns, in one transaction.
-
-        Args:
-            told: all facts; the file's own facts stay if no later one replaces them.
-            hidden: source, name there and column of each newly hidden column.
-            shown: source and name there of each table with a column that is no longer hidden.
+    def put_told(self, told: Told) -> None:
+        """Write the told facts; the file's own facts stay if no later one replaces them.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
             _put_told(db, told)
-            for source, table, column in hidden:
-                _hide(db, source, table, column)
-                self.forget_arrays()  # they include hashes of cells
-            for source, table in shown:
-                # The removed parts must be read again, so the source counts as changed.
-                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
-                db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", [source, table])
 
     def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
         """Replace the contents of the file; only tables that differ from the file's are written.
 
         Args:
-            make: gives the contents, without columns hidden in the meantime. It is called when no other process can
-                write; so a process that hides a column later finds it in the file, and removes it. Sources that are not
-                in the contents are removed.
+            make: gives the contents; it is called when no other process can write. Sources that are not in the contents
+                are removed.
             changed: the keys of the sources that differ from the file; None for all.
 
         Raises:
@@ -402,11 +389,11 @@ class Catalogue:
 
     def _meta(self, contents: Contents) -> dict[str, Any]:
         if contents.root is None:
-            return {"root": None, "root_from_here": None, "ids": contents.ids}
+            return {"root": None, "root_from_here": None, "ids": contents.ids, "part": contents.part}
         root, from_here = contents.root.absolute(), None
         with suppress(ValueError):  # another drive
             from_here = Path(os.path.relpath(root, self.path.absolute().parent)).as_posix()
-        return {"root": str(root), "root_from_here": from_here, "ids": contents.ids}
+        return {"root": str(root), "root_from_here": from_here, "ids": contents.ids, "part": contents.part}
 
     def _root(self, root: str | None, from_here: str | None) -> Path | None:
         """The indexed source: at its old path or, if it was moved with the catalogue, at its path relative to it."""
@@ -477,7 +464,6 @@ def _put_tables(
     """Write the tables that differ from the file's; ``whole`` removes other tables of the source."""
     query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
     held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
-    # Compare the text too: if a column was hidden since, the file has less than the digest was made of.
     texts = {name: columns_text(table) for name, table in tables.items()}
     states = {name: (digest_of(table, texts[name]), texts[name]) for name, table in tables.items()}
     gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
@@ -503,15 +489,3 @@ def _put_tables(
             if column.sketch is not None and len(column.sketch.hashes)
         ]
         db.executemany("INSERT OR REPLACE INTO sketches VALUES (?, ?, ?)", sketches)
-
-
-def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
-    query = "SELECT columns, digest FROM tables WHERE source = ? AND table_name = ?"
-    row = db.execute(query, [source, table]).fetchone()
-    if row is not None:
-        try:
-            text, position = redacted_text(row["columns"], column)
-        except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue is damaged at table {table}: {error}") from error
-        db.execute("UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?", [text, source, table])
-        db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

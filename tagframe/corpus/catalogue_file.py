@@ -31,9 +31,6 @@ from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, Unrea
 
 T = TypeVar("T")
 
-WithHidden = Callable[[Sequence[TableProfile]], tuple[TableProfile, ...]]
-"""From tables to the same with the values of hidden columns; never to be written down or shown."""
-
 PUT_DOWN_EVERY = 2.0
 """Seconds of profiling between two writes of finished tables to the catalogue."""
 
@@ -85,7 +82,7 @@ class SourceCatalogue:
             if told is None and not is_told:
                 raise UnreadableFacts(
                     f"{self.catalogue.path} is damaged. It has the only copy of the facts that you gave about "
-                    "this data, such as hidden columns. The data is not opened, so that nothing hidden is shown. "
+                    "this data, such as private columns. The data is not opened, so that nothing private is shown. "
                     "Restore the file from a backup; or delete it, open the data, and give the facts again"
                 ) from error
             if self._is_replaceable(error):
@@ -109,24 +106,8 @@ class SourceCatalogue:
     def flush(self) -> None:
         """Save the waiting tables."""
         for source in self._waiting.values():
-            self._tried(lambda catalogue, source=source: catalogue.add(lambda: self._surely_shown(source)))  # type: ignore[misc]
+            self._tried(lambda catalogue, source=source: catalogue.add(lambda: source))  # type: ignore[misc]
         self._waiting, self._since = {}, time.monotonic()
-
-    def _surely_shown(self, source: IndexedSource) -> IndexedSource:
-        """The source without tables that may have hidden columns.
-
-        A table's id is only known when all tables are read, so such tables are saved at the end.
-        """
-        known = self.knowledge.known
-        hidden = {table for table, _ in known.withheld}
-        computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
-        kept = {
-            name: profile
-            for name, profile in source.tables.items()
-            if name not in computed
-            and not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
-        }
-        return replace(source, tables=kept)
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as stored in the catalogue; their columns are read later, which frees memory."""
@@ -156,16 +137,17 @@ class SourceCatalogue:
         return True
 
 
-def cached(title: str, source: bytes) -> Catalogue | None:
+def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     """The catalogue of a source in the user's cache folder; None, with a warning, if there can be none.
 
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has hidden cells.
     """
     import platformdirs
 
-    digest = hashlib.sha256(source).hexdigest()[:16]
+    digest = hashlib.sha256(source + part.encode()).hexdigest()[:16]
     folder = platformdirs.user_cache_path("tagframe") / "catalogues"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -177,10 +159,10 @@ def cached(title: str, source: bytes) -> Catalogue | None:
     return Catalogue(file)
 
 
-def cache_of(path: Path) -> Catalogue | None:
+def cache_of(path: Path, part: str = "") -> Catalogue | None:
     """:func:`cached`, for a file or a folder."""
     source = path.resolve()
-    return cached(source.stem, os.fsencode(source))
+    return cached(source.stem, os.fsencode(source), part)
 
 
 class FactStore:
@@ -198,15 +180,6 @@ class FactStore:
         self._whole = whole
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         self._lock = threading.Lock()
-        self._with_hidden: WithHidden | None = None
-
-    def reads(self, with_hidden: WithHidden) -> None:
-        """Take the reader of hidden columns of the corpus that this store is made for; subsets have the same one."""
-        self._with_hidden = self._with_hidden or with_hidden
-
-    def with_hidden(self, tables: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
-        """The tables with their hidden columns' values, to infer keys from: never to be written down or shown."""
-        return tuple(tables) if self._with_hidden is None else self._with_hidden(tables)
 
     @staticmethod
     def state(tables: Iterable[TableProfile], *more: str) -> str:
@@ -315,7 +288,7 @@ class FactStore:
             self._known[kind, name] = state, value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_with_hidden": None}
+        return {**self.__dict__, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())

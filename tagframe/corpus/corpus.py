@@ -17,24 +17,30 @@ from tagframe import results
 from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import FactStore, Origin, save
-from tagframe.corpus.hidden_values import reader_of
+from tagframe.corpus.hiding import (
+    Lists,
+    View,
+    VisibleFacts,
+    checked_names,
+    unmatched_error,
+    warn_of_computed,
+    with_private,
+)
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
+from tagframe.corpus.told.facts import MODELS, FactKey, Knowledge, Told
 from tagframe.corpus.told.files import write_facts
 from tagframe.corpus.told.store import CorpusKeys, KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.hiding import Hiding, hiding
 from tagframe.errors import (
     ColumnNotFound,
-    HiddenColumn,
     InvalidArgument,
     OtherVersion,
     SourceNotFound,
@@ -83,6 +89,8 @@ class Corpus(Shown):
         vectors: VectorStore | None = None,
         knowledge: KnowledgeStore | None = None,
         facts: FactStore | None = None,
+        part: str = "",
+        private: frozenset[Column] = frozenset(),
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -95,6 +103,8 @@ class Corpus(Shown):
             vectors: the store of vectors.
             knowledge: the store of facts told by the user.
             facts: the store of facts computed from its tables.
+            part: a digest of what its sources have and it has not; "" for nothing.
+            private: the private columns beside those that the store knows.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -111,7 +121,9 @@ class Corpus(Shown):
         self._vectors = VectorStore() if vectors is None else vectors
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
-        self._facts.reads(reader_of(self._origins))
+        self._part = part
+        self._private = private
+        self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
         self._whole: Future[Corpus] | None = None
         self._under: Corpus | None = None
         self._again: Callable[[], Corpus] | None = None
@@ -133,9 +145,7 @@ class Corpus(Shown):
     def _with_knowledge(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         known = self._knowledge.known
         if self._told is None or self._told[0] is not known:
-            # Removed permanently: a column hidden in the middle of a session is in no pickle of the corpus, either.
-            self._found = known.without_hidden(self._found)
-            profiles = known.applied(self._found)
+            profiles = with_private(known.applied(self._found), self._private)
             self._told = known, profiles, {profile.id: profile for profile in profiles}
         return self._told[1], self._told[2]
 
@@ -147,66 +157,119 @@ class Corpus(Shown):
         """
         return CorpusKeys(self._knowledge, self.profiles, self)
 
-    def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
-        """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
+    def hide(self, *names: str) -> Corpus:
+        """A corpus without some tables and columns: for it, they do not exist. This one stays as it is.
 
-        Tables are read and merged without the column. The catalogue's data about its cells is removed, sketches too.
-        Tables still join on it by their keys, for which its cells are read again in memory; the other column of such a
-        key is not in the result. The column cannot be
-        compared or tested. The guide "Security and privacy" says what a join can tell. The fact belongs to the data,
-        wherever it is: a copy of the file, even one with small changes, is also opened without the column.
-
-        Columns of views, and columns that a database computes, are hidden with it if they contain its cells or values
-        computed from them; for a view that is made later, this holds when the data is opened again. A view that only
-        filters, joins or sorts by the column is not hidden.
+        Nothing of them is in the new corpus: no rows, no profile, no vector, no fact that names them, and so no prompt,
+        message, catalogue or pickle of it. Tables do not join on them. To open data without ever reading the hidden
+        cells, use ``open_corpus(…, hide=[…])``, or ``hide = […]`` in a ``tagframe.toml`` beside the data.
 
         Args:
-            column: ``table.column``, with or without the database.
-            from_models: hide the cells from models only, and from everything that is written down: frames that are read
-                and merged have them; prompts, logs and catalogues do not. Operators refuse the column of such a frame
-                by name. Statements (``tf.exec_sql``, ``tf.ask``) do not see it, because a model reads their results. If
-                you rename the column, or compute another from it, tagframe does not know that.
-            joinable: whether tables join on the column.
+            *names: tables, with or without their databases, and columns as ``table.column``. A name hides every table
+                and column that has it.
 
         Warns:
-            UnclearViewWarning: a view of the same server calls a function that may read the column, and its definition
-                is not known.
+            HidingWarning: a view or a generated column is computed from what is hidden. It can still be read; hide it
+                by name, too, if it should not be.
+
+        Raises:
+            TableNotFound, ColumnNotFound: nothing has one of these names.
+            InvalidArgument: what is given is not names.
+        """
+        hidden = Hiding(checked_names("hide", names))
+        whole = self.whole()
+        view = View.of(whole.profiles, hidden)
+        if hidden.unmatched:
+            tables = {one.id: [column.name for column in one.columns] for one in whole.profiles}
+            raise unmatched_error(hidden.unmatched[0], tables)
+        made = whole._seen_by(view)
+        if whole._again is not None:
+            again = whole._again
+            made._again = lambda: again().hide(*names)
+        return made
+
+    def _seen_by(self, view: View) -> Corpus:
+        """The corpus of what is visible, with engines that offer nothing else."""
+        visible: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        shrunk: set[int] = set()
+        for profile in self._found:
+            origin = self._origins.get(profile.id)
+            if origin is not None and origin.engine is not None:
+                columns = view.columns.get(profile.id, ())
+                there = tuple(column.name for column in profile.columns if column.name in columns)
+                if there:
+                    visible[id(origin.engine)][origin.table] = there
+                if not there or profile.id in view.narrowed:
+                    shrunk.add(id(origin.engine))
+        engines = {
+            id(origin.engine): hiding(origin.engine, visible[id(origin.engine)])
+            for origin in self._origins.values()
+            if origin.engine is not None and id(origin.engine) in shrunk
+        }
+        for engine in engines.values():
+            warn_of_computed(engine)
+        origins = {
+            table: replace(origin, engine=engines.get(id(origin.engine), origin.engine))
+            for table, origin in self._origins.items()
+            if table in view.columns
+        }
+        return self._of(
+            view.profiles(self._found),
+            origins,
+            problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
+            vectors=VectorStore(),
+            knowledge=VisibleFacts(self._knowledge, view),
+            facts=FactStore(),
+            part=self._part or "hidden",
+        )
+
+    def private(self, *columns: str, undo: bool = False) -> None:
+        """Keep the cells of columns for people: no prompt has them, and no statement of a model or an agent reads them.
+
+        You read, join and merge the columns as ever. Operators refuse them by name, whole-row prompts leave them out,
+        and every statement (``tf.ask``, ``tf.exec_sql``, ``run_sql`` of an agent) is refused if it names one, also
+        your own: its rows may go to a model. The fact is kept with the data.
+
+        If you rename such a column in a frame, or compute another one from it, tagframe does not know that.
+
+        Args:
+            *columns: ``table.column``, with or without the database.
+            undo: make them ordinary columns again.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        table, name = self._column(column)
-        self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
-        whom = MODELS if from_models else EVERYBODY
-        self._knowledge.tell({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
-        self._knowledge.warn_of_unclear()
+        named = [self._column(column) for column in columns]
+        for table, _ in named:
+            self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
+        if undo and (listed := [column for column in named if column in self._private]):
+            raise InvalidArgument(
+                f"{'.'.join(listed[0])} is private by open_corpus(private=[…]) or the private = […] of a "
+                "tagframe.toml: leave it out there, and open the data again"
+            )
+        facts: dict[FactKey, Any] = {("hidden", column): None if undo else MODELS for column in named}
+        self._knowledge.tell(facts)
 
-    def show(self, column: str) -> None:
-        """Undo :meth:`hide`; the column is profiled again when the corpus is opened next.
+    @property
+    def private_columns(self) -> list[str]:
+        """The private columns, as ``database.table.column``."""
+        private = {*self._private, *self._knowledge.known.withheld}
+        of_these = (self._by_id[table] for table in sorted({table for table, _ in private}) if table in self._by_id)
+        return [f"{one.id}.{column.name}" for one in of_these for column in one.columns if column.private]
 
-        A column that is hidden because it is computed from another one is shown alone, until the other is hidden again.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-        """
-        told = [of for (kind, of), (whom, _) in self._knowledge.told.facts.items() if kind == "hidden" and whom]
-        try:
-            table, name = self._column(column)
-        except ColumnNotFound:  # hidden, but no longer there
-            gone = [of for of in told if column in (".".join(of), ".".join(of).partition(".")[2])]
-            if len(gone) != 1:
-                raise
-            table, name = gone[0]
-        there = {one.name for one in self.profile(table).columns} if table in self else set()
-        same = [of for of in told if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
-        # Also for a computed column.
-        shown: dict[FactKey, None] = {("hidden", of): None for of in [(table, name), *same]}
-        self._knowledge.tell_facts(lambda told: told.with_values(shown))
+    def without_private(self) -> Corpus:
+        """The corpus for agents: as :meth:`hide` of all private columns."""
+        names = self.private_columns
+        if not names:
+            return self
+        if self._for_agents is None or self._for_agents[0] is not self.profiles:
+            self._for_agents = self.profiles, self.hide(*names)
+        return self._for_agents[1]
 
     def adopt(self) -> int:
         """Take what was told about the data that this is a copy of: its descriptions, keys and learned queries.
 
-        Columns hidden there are hidden here anyway. Nothing is written there, and later facts there are not taken.
+        Columns private there are private here anyway. Nothing is written there, and later facts there are not taken.
 
         Returns:
             The number of facts taken; 0 if this is no copy of data about which something was told.
@@ -214,29 +277,12 @@ class Corpus(Shown):
         return self._knowledge.adopt()
 
     @property
-    def hidden(self) -> pd.DataFrame:
-        """The hidden columns of these tables: a row for each.
-
-        Columns are ``table``, ``column``, ``hidden_from`` ("everybody" or "models") and ``joinable`` (whether tables
-        join on it).
-        """
-        withheld = by_table(self._knowledge.known.withheld)
-        rows = [
-            (profile.id, column.name, EVERYBODY if column.hidden else MODELS, not column.unjoined)
-            for profile in self.profiles
-            if profile.id in withheld
-            for column in profile.columns
-            if not column.for_models
-        ]
-        return pd.DataFrame(rows, columns=["table", "column", "hidden_from", "joinable"])
-
-    @property
     def learned(self) -> pd.DataFrame:
         """The statements learned about these tables: a row for each, the most frequent first.
 
         Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
         runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
-        Values of hidden columns are left out.
+        Values of private columns are left out.
         """
         ordered = sorted(statements_of(self), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
@@ -247,7 +293,7 @@ class Corpus(Shown):
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
 
     def save_facts(self, path: str | Path) -> Path:
-        """Write the facts that users gave (hidden columns, keys, descriptions) to a file that people can read.
+        """Write the facts that users gave (private columns, keys, descriptions) to a file that people can read.
 
         A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
         data is opened, also by other users.
@@ -331,12 +377,9 @@ class Corpus(Shown):
         __getattr__ = suggesting_names("Corpus")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process does not wait for the profiles; and it gets no hidden cells.
-        known = self._knowledge.known
-        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements"])
-        state = {**self.__dict__, **left}
-        found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
-        return {**state, "_found": found, "_origins": origins, "version": this.__version__}
+        # Another process does not wait for the profiles.
+        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements", "_for_agents"])
+        return {**self.__dict__, **left, "version": this.__version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         version = state.pop("version", "of another version")
@@ -346,20 +389,6 @@ class Corpus(Shown):
                 "open the source again with tagframe.open_corpus"
             )
         self.__dict__.update(state)
-        self._facts.reads(reader_of(self._origins))
-
-    def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
-        """The origins of the tables; frames are in memory only, and leave out their hidden columns."""
-        drops: dict[int, tuple[FrameEngine, dict[str, set[str]]]] = {}
-        for table, columns in by_table(known.hidden).items():
-            origin = self._origins.get(table)
-            if origin is not None and isinstance(origin.engine, FrameEngine):
-                drops.setdefault(id(origin.engine), (origin.engine, defaultdict(set)))[1][origin.table] |= columns
-        slim = {engine_id: engine.without(columns) for engine_id, (engine, columns) in drops.items()}
-        return {
-            table: replace(origin, engine=slim.get(id(origin.engine), origin.engine)) if slim else origin
-            for table, origin in self._origins.items()
-        }
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -436,8 +465,7 @@ class Corpus(Shown):
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
-        unseen = self._knowledge.says_unseen(str(id))
-        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}{unseen}")
+        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
@@ -447,13 +475,12 @@ class Corpus(Shown):
 
         Args:
             id: as for :meth:`profile`.
-            columns: which of them, in this order; None for all that are not hidden.
+            columns: which of them, in this order; None for all.
             limit: the largest number of rows; None for all.
 
         Raises:
             TableNotFound: no such table.
             ColumnNotFound: no such column.
-            HiddenColumn: a named column is hidden.
             SourceNotFound: the file is no longer there, or only a schema is known.
             UnreadableTable: the rows cannot be read.
         """
@@ -461,25 +488,16 @@ class Corpus(Shown):
         if isinstance(columns, str):
             raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
         names = [column.name for column in profile.columns]
-        hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
             if column not in names:
-                unseen = self._knowledge.says_unseen(str(column))
-                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}{unseen}")
-            if column in hidden:
-                raise HiddenColumn(
-                    f"{profile.id}.{column} is hidden: its cells cannot be read; "
-                    f"corpus.show({f'{profile.id}.{column}'!r}) shows it again"
-                )
-        if columns is None and hidden:
-            columns = [name for name in names if name not in hidden]
+                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}")
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
         frame = self._scan(profile, columns, limit)
-        unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
+        private = frozenset(column.name for column in profile.columns if column.private)
         described = {column.name: column.description for column in profile.columns if column.description}
         results.remember(
-            frame, table=profile.id, unprompted=unprompted & {*frame.columns} or None, descriptions=described or None
+            frame, table=profile.id, private=private & {*frame.columns} or None, descriptions=described or None
         )
         return frame
 
@@ -530,55 +548,10 @@ class Corpus(Shown):
             "vectors": self._vectors,
             "knowledge": self._knowledge,
             "facts": self._facts,
+            "part": self._part,
+            "private": self._private,
         }
         return Corpus(profiles, origins, **{**shared, **changed})
-
-    def for_reader(
-        self,
-        name: str,
-        *,
-        hide: Sequence[str] | None = None,
-        tables: Sequence[str] | None = None,
-        where: Mapping[str, str] | None = None,
-        say_hidden: bool = False,
-    ) -> Corpus:
-        """What one reader sees: a corpus of fewer tables, columns and rows, which knows nothing of the others.
-
-        Profiles of tables with a row rule are made of their visible rows. Keys are inferred from what is seen.
-        Statements run in SQLite over a copy of what is seen. Learned queries, and a model's texts, are left out. What
-        is told to the reader's corpus is not kept. It cannot be pickled.
-
-        Args:
-            name: of the reader. With nothing else, what was given last for this name is used; it is kept with the other
-                facts about the data.
-            hide: tables, and columns as ``table.column``, that the reader does not see. Columns computed from them are
-                hidden, too.
-            tables: those that the reader sees; None for all. The tables of a server must be named.
-            where: by table, a condition in SQLite's SQL over its own columns, hidden ones too: ``"region = 'EU'"``.
-                Only rows for which it is true are seen.
-            say_hidden: whether messages say that something may not be seen. Otherwise it does not exist.
-
-        Raises:
-            TableNotFound, ColumnNotFound: a name that is not there.
-            InvalidArgument: no such reader; a rule that is no condition, or tests a column of several kinds of cells; a
-                server without ``tables``; a table that is computed from one with a rule and has none.
-            UnreadableTable: the rows of a table with a rule cannot be read.
-        """
-        if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"a reader has a name; got {name!r}")
-        fact: FactKey = "reader", (name,)
-        given = hide is not None or tables is not None or where is not None or say_hidden
-        if not given:
-            kept = self._knowledge.told.facts.get(fact, (None, 0.0))[0]
-            if kept is None:
-                raise InvalidArgument(f"no reader {name!r} is known: say what the reader sees, for_reader({name!r}, …)")
-            sight = Sight(**kept)
-        else:
-            sight = Sight(hide or (), tables, where or {}, say_hidden)
-        profiles, origins, told = seen_by(sight, self.whole(), self._knowledge, check=given)
-        if given:
-            self._knowledge.tell({fact: sight.to_json()})
-        return Corpus(profiles, origins, is_whole=False, knowledge=told)
 
     def union(self, other: Corpus) -> Corpus:
         """A corpus with the tables of both; vectors and knowledge are kept where this corpus keeps them.
@@ -591,6 +564,8 @@ class Corpus(Shown):
             {**self._origins, **other._origins},
             problems=(*self._problems, *other._problems),
             knowledge=self._knowledge.union(other._knowledge, (profile.id for profile in other._found)),
+            part=self._part or other._part,
+            private=self._private | other._private,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -610,34 +585,16 @@ class Corpus(Shown):
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._knowledge.known.without_hidden(self._found):
+        for profile in self._found:
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
-        return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.told)
+        ids = None if self._is_whole else self.ids
+        return Contents(self._root, ids, sources, self._knowledge.told, self._part)
 
 
 # Functions for the rooms above, not for users.
-
-
-def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Columns of a table for a join, hidden ones too: they are only compared, never shown.
-
-    Raises:
-        TableNotFound, SourceNotFound, UnreadableTable: as :meth:`Corpus.read`.
-    """
-    profile = corpus.profile(id)
-    engine = corpus.engine(id)
-    if isinstance(engine, FrameEngine):
-        there = {str(name) for name in engine.frames[corpus.source_table(id)].columns}
-        for column in profile.columns:
-            if column.hidden and column.name in columns and column.name not in there:
-                raise HiddenColumn(
-                    f"{id}.{column.name} is hidden, and a pickle of frames leaves out hidden cells, so it cannot be "
-                    "joined on here; merge in the process that has the frames"
-                )
-    return corpus._scan(profile, columns)
 
 
 def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
@@ -670,13 +627,18 @@ def knowledge_of(corpus: Corpus) -> KnowledgeStore:
     return corpus._knowledge
 
 
+def private_of(corpus: Corpus) -> frozenset[Column]:
+    """The private columns of a corpus, by table and name."""
+    return corpus._private | corpus._knowledge.known.withheld
+
+
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
-    """The statements learned over tables of a corpus, the earliest first, without values of hidden columns."""
+    """The statements learned over tables of a corpus, the earliest first, without values of private columns."""
     told = corpus._knowledge.told
     if corpus._statements is None or corpus._statements[0] is not told:
-        withheld, ids = corpus._knowledge.known.withheld, corpus._by_id.keys()
+        private, ids = private_of(corpus), corpus._by_id.keys()
         here = [one for one in told.statements if ids >= set(one.tables)]
-        found = tuple(one.without_cells() if withheld and one.reads(withheld) else one for one in here)
+        found = tuple(one.without_cells() if private and one.reads(private) else one for one in here)
         corpus._statements = told, found
     return corpus._statements[1]
 
@@ -690,6 +652,16 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     """The first corpus, marked as the second one with one table added or replaced."""
     corpus._under = under
     return corpus
+
+
+def applied(lists: Lists, corpus: Corpus) -> Corpus:
+    """A corpus that is in memory, or comes from a catalogue, without what is hidden, and with private columns."""
+    names = lists.hidden_in(corpus.profiles) if lists.part else []
+    made = corpus.hide(*names) if names else corpus
+    private = lists.private_of(made.profiles)
+    if private - made._private:
+        made = made._of(made._found, made._origins, is_whole=made._is_whole, private=made._private | private)
+    return made
 
 
 def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:

@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, ToldKey, moved_key
 from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
@@ -288,19 +288,10 @@ class Knowledge:
         """Columns whose cells are never written down."""
         return self.hidden | self.unprompted
 
-    def without_hidden(self, profiles: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
-        """The profiles in a form that may be written down, with nothing that could reveal hidden cells.
-
-        They do not say whether a column is hidden, because that may change.
-        """
-        withheld = by_table(self.withheld)
-        return tuple(_without(profile, withheld) if profile.id in withheld else profile for profile in profiles)
-
     def applied(self, profiles: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
         """The profiles with the told facts applied; profiles without facts are returned as the same objects."""
         if self == Knowledge():
             return tuple(profiles)
-        profiles = self.without_hidden(profiles)
         by_id = {profile.id: profile for profile in profiles}
         given, forbidden = _by_table(self.keys, by_id), _by_table(self.forbidden, by_id)
         for table, keys in _by_table(self.ran, by_id).items():
@@ -324,7 +315,7 @@ class Knowledge:
             *(of[0] for of in self.annotated),
             *(table for table, _ in (*self.columns, *self.withheld)),
         }
-        hidden, unprompted, unjoined = map(by_table, (self.hidden, self.unprompted, self.unjoined))
+        private = by_table(self.withheld)
 
         def told(profile: TableProfile) -> TableProfile:
             said = [model.tables[profile.id] for model in self.semantic if profile.id in model.tables]
@@ -336,9 +327,7 @@ class Knowledge:
                         [one["columns"].get(column.name, {}) for one in said],
                         column.description or self._by_model(profile.id, column.name),
                     ),
-                    hidden=_is_among(column.name, profile, hidden),
-                    unprompted=_is_among(column.name, profile, unprompted),
-                    unjoined=_is_among(column.name, profile, unjoined),
+                    private=_is_among(column.name, profile, private),
                 )
                 for column in profile.columns
             )
@@ -358,20 +347,6 @@ class Knowledge:
     def _by_model(self, *of: str) -> str:
         """A model's text, marked as such."""
         return f"{BY_MODEL}{self.annotated[of]}" if self.annotated.get(of) else ""
-
-
-def _without(profile: TableProfile, withheld: Mapping[str, set[str]]) -> TableProfile:
-    names = {column.name for column in profile.columns if _is_among(column.name, profile, withheld)}
-    if profile.stored is not None:
-        # The sketches of its other columns are read through the text of all columns.
-        return profile.of_columns(profile.stored.without(sorted(names)))
-    columns = tuple(_redacted(column) if column.name in names else column for column in profile.columns)
-    return replace(profile, columns=columns)
-
-
-def _redacted(column: ColumnProfile) -> ColumnProfile:
-    """The column without anything that could reveal its cells; even hashes of short values can be reversed."""
-    return replace(column, minimum=None, maximum=None, samples=(), sketch=None)
 
 
 def _said(by_person: str | None, said: Sequence[Mapping[str, Any]], otherwise: str) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.references import ToldKey
-from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Told, as_description, key_fact
+from tagframe.corpus.told.facts import FactKey, Told, as_description, key_fact
 from tagframe.corpus.told.identity import TableIdentity
 from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, UnreadableTable, warn
@@ -38,11 +38,7 @@ Mark = tuple[int, int, int]
 NAME = "tagframe.toml"
 """The name of the file that is read automatically."""
 
-_HEAD = """\
-# Facts that a person gave about the tables beside this file; tagframe.open_corpus reads them.
-# hidden = "everybody": nobody reads the cells; "models": results have the cells, but no model sees them.
-# With ", no joins" after either, no table joins on the column.
-"""
+_HEAD = "# Facts that a person gave about the tables beside this file; tagframe.open_corpus reads them.\n"
 
 
 def sealed(body: bytes, number: int = 1) -> bytes:
@@ -266,8 +262,8 @@ def facts_beside(source: Path) -> Kept | None:
     try:
         check_regular(path)
         plain, changed = tomllib.loads(path.read_bytes().decode("utf-8")), path.stat().st_mtime
-        if unknown := sorted({*plain} - {"table", "column", "key"}):
-            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column' and 'key'")
+        if unknown := sorted({*plain} - {"table", "column", "key", "hide", "private"}):
+            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column', 'key', 'hide' and 'private'")
         facts = {key: (value, changed) for key, value in _facts(plain)}
         tables = {
             one["table"]: TableIdentity(one.get("file", ""), one.get("name", ""), one.get("name", ""), ())
@@ -291,10 +287,8 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
         column = str(one["table"]), str(one["column"])
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
-        if (whom := one.get("hidden")) is not None:
-            if str(whom).removesuffix(NO_JOINS) not in (EVERYBODY, MODELS):
-                raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models'; got {whom!r}")
-            yield ("hidden", column), whom
+        if "hidden" in one:
+            raise ValueError(f"hidden of {'.'.join(column)} is not read: write hide = [{'.'.join(column)!r}]")
     for one in plain.get("key", []):
         yield key_fact(ToldKey.of(one), bool(one["joins"]))
 
@@ -315,13 +309,14 @@ def write_facts(path: Path, kept: Kept) -> Path:
     for (kind, of), (value, _) in sorted(told.facts.items()):
         if kind == "table":
             tables[of[0]]["description"] = value
-        elif kind in ("column", "hidden"):
-            column = columns.setdefault(of, {"table": of[0], "column": of[1]})
-            column["description" if kind == "column" else "hidden"] = value
+        elif kind == "column":
+            columns.setdefault(of, {"table": of[0], "column": of[1]})["description"] = value
         elif kind == "key":
             keys.append(value)
     parts = [("table", list(tables.values())), ("column", list(columns.values())), ("key", keys)]
-    text = _HEAD + "".join(_part(name, one) for name, several in parts for one in several)
+    private = [".".join(of) for (kind, of), _ in sorted(told.facts.items()) if kind == "hidden"]
+    head = _HEAD + f"private = {json.dumps(private, ensure_ascii=False)}\n" * bool(private)
+    text = head + "".join(_part(name, one) for name, several in parts for one in several)
     with replaced(path, mode=0o666) as file:
         file.write(text.encode("utf-8", "replace"))
     return path

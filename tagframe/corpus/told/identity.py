@@ -136,10 +136,11 @@ class Tables:
     def identity(self, id: str) -> TableIdentity:
         """The identity of the table."""
         one = self._tables[id]
-        (profile,) = self._known.without_hidden([one.profile])
+        profile = one.profile
         values = [
             hashlib.sha256(f"{column.name}\n{sample}".encode("utf-8", "replace")).hexdigest()[:12]
             for column in profile.columns
+            if (id, column.name) not in self._known.withheld
             for sample in column.samples
         ]
         names = tuple(column.name for column in profile.columns)

@@ -8,17 +8,13 @@ recognised.
 
 from __future__ import annotations
 
-import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus.computed_columns import Sources
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import Column, ToldKey, read_key
+from tagframe.corpus.references import ToldKey, read_key
 from tagframe.corpus.told.facts import FactKey, Knowledge, Told, key_fact, plain_name
 from tagframe.corpus.told.files import FactsFile, Kept, Mark
 from tagframe.corpus.told.identity import Elsewhere, OpenedTable, TableIdentity, Tables
@@ -27,9 +23,7 @@ from tagframe.doors import with_doors
 from tagframe.errors import (
     CatalogueWarning,
     CopiedDataWarning,
-    CorpusError,
-    HiddenColumnGoneWarning,
-    UnclearViewWarning,
+    PrivateColumnGoneWarning,
     UnreadableCatalogue,
     counted,
     warn,
@@ -65,10 +59,6 @@ class KnowledgeStore:
         self._catalogue = catalogue
         self._beside = beside
         self._here: dict[str, OpenedTable] = {}
-        self.sources = Sources()
-        self.unseen: frozenset[str] = frozenset()
-        """Names that the reader of this corpus may not see, and may be told so."""
-        self._known: tuple[Told, Knowledge, list[tuple[str, str]]] | None = None
         self._said: set[str] = set()
         self._copy_of: frozenset[str] = frozenset()
         self._mark: Mark | None = None
@@ -92,52 +82,8 @@ class KnowledgeStore:
 
     @property
     def known(self) -> Knowledge:
-        """The knowledge from all facts, with computed columns hidden too; the same object until a fact is told.
-
-        Raises:
-            UnreadableTable, ServerGone: the columns computed from hidden ones cannot be looked up.
-        """
-        return self._known_of(self.told)[1]
-
-    @property
-    def unclear(self) -> list[tuple[str, str]]:
-        """The ids of views that may show hidden cells, and why this is unclear."""
-        return self._known_of(self.told)[2]
-
-    def warn_of_unclear(self) -> None:
-        """Warn of views that may show hidden cells."""
-        for view, why in self.unclear:
-            if view in self._said:
-                continue
-            self._said.add(view)
-            warn(
-                f"{view} {why}, so it may show hidden cells: corpus.hide({f'{view}.column'!r}) hides a column of it, "
-                "and corpus.show confirms that a column may be seen",
-                UnclearViewWarning,
-            )
-
-    def _known_of(self, told: Told) -> tuple[Told, Knowledge, list[tuple[str, str]]]:
-        with self._lock:
-            if self._known is None or self._known[0] is not told:
-                self._known = told, *self.sources.knowledge(told)
-            return self._known
-
-    def hidden_with(self, more: Told) -> tuple[frozenset[Column], frozenset[str]]:
-        """Columns hidden from everybody if more is told, computed ones too; and the tables where that is unclear."""
-        known, unclear = self.sources.knowledge(self.told.merged(more))
-        return known.hidden, frozenset(id for id, _ in unclear)
-
-    def says_unseen(self, text: str) -> str:
-        """What a text names that the reader may not see, as the end of a message; "" for nothing."""
-        words = {*re.findall(r"\w+", text.casefold())}
-        named = sorted(one for one in self.unseen if {*re.findall(r"\w+", one.casefold())} <= words)
-        return f"; you may not see {', '.join(named)}" if named else ""
-
-    def look_in(self, sources: Sources) -> None:
-        """Set the sources of the tables, which tell how columns are computed from others."""
-        with self._lock:
-            if sources != self.sources:
-                self.sources, self._known = sources, None
+        """The knowledge from all facts; the same object until a fact is told."""
+        return self.told.knowledge
 
     def read(self) -> bool:
         """Read the kept facts, and repair damaged files; returns whether there was anything to read.
@@ -164,7 +110,6 @@ class KnowledgeStore:
         """
         with self._lock:
             self._here = dict(tables)
-            self.look_in(replace(self.sources, tables={id: (one.source, one.table) for id, one in tables.items()}))
             kept = self._file.read() if self._file is not None else None
             here = Tables(tables, self.known)
             found = self.told.merged(here.known_again(self.told, kept.tables if kept else {}))
@@ -245,9 +190,9 @@ class KnowledgeStore:
             if not same and said not in self._said:
                 self._said.add(said)
                 warn(
-                    f"{said} is hidden, and {of[0]} has no such column any more. If it is called otherwise now, "
-                    f"corpus.hide hides it by that name; corpus.show({said!r}) says that it is gone",
-                    HiddenColumnGoneWarning,
+                    f"{said} is private, and {of[0]} has no such column any more. If it is called otherwise now, "
+                    f"corpus.private makes it private by that name; corpus.private({said!r}, undo=True) forgets it",
+                    PrivateColumnGoneWarning,
                 )
         return Told(facts)
 
@@ -258,24 +203,13 @@ class KnowledgeStore:
     def tell_facts(self, change: Callable[[Told], Told]) -> None:
         """Change the facts, and save them; if that fails, only this process knows them, and a warning says so."""
         with self._lock:
-            before = self.known
             self._write(change)
             if self._catalogue is None:
                 return
-            tables = self.sources.tables
-            hidden = sorted(self.known.withheld - before.withheld)
-            shown = {table for table, _ in before.withheld - self.known.withheld}
             try:
-                self._catalogue.put_told(
-                    self._told,
-                    hidden=[(*tables[table], column) for table, column in hidden if table in tables],
-                    shown=[tables[table] for table in shown if table in tables],
-                )
+                self._catalogue.put_told(self._told)
             except UnreadableCatalogue as error:
-                left = (
-                    f"; it may hold cells of {', '.join(map('.'.join, hidden))} until it is deleted" if hidden else ""
-                )
-                warn(f"the new facts are not in the catalogue{left}: {error}", CatalogueWarning)
+                warn(f"the new facts are not in the catalogue: {error}", CatalogueWarning)
 
     def _write(self, change: Callable[[Told], Told]) -> None:
         if self._file is None:
@@ -295,17 +229,14 @@ class KnowledgeStore:
                 warn(f"the new facts are kept {where} only: {error}", CatalogueWarning)
 
     def _bare(self, told: Told) -> Told:
-        """The facts without values of hidden and computed columns in learned statements."""
-        with suppress(CorpusError):
-            return told.bare(self._known_of(told)[1].withheld)
-        return told
+        """The facts without values of private columns in learned statements."""
+        return told.bare(told.knowledge.withheld)
 
     def _identities(self, told: Told, kept: Kept | None) -> dict[str, TableIdentity]:
         """The identities of the tables with facts; for a missing table, the last known one."""
         found = dict(kept.tables) if kept else {}
-        with suppress(CorpusError):  # the facts are saved anyway, and readers get the error
-            here = Tables(self._here, self._known_of(told)[1])
-            found.update({id: here.identity(id) for id in told.tables() if id in self._here})
+        here = Tables(self._here, told.knowledge)
+        found.update({id: here.identity(id) for id in told.tables() if id in self._here})
         return {id: found[id] for id in sorted(told.tables()) if id in found}
 
     def kept(self) -> Kept:
@@ -316,7 +247,6 @@ class KnowledgeStore:
         """This store, for the tables of another one of the same source, which was opened later."""
         with self._lock:
             self._told, self._here = self.told.merged(other.told), other._here
-            self.look_in(other.sources)
         return self
 
     def union(self, other: KnowledgeStore, of_other: Iterable[str]) -> KnowledgeStore:
@@ -354,19 +284,6 @@ class _Both(KnowledgeStore):
             self._merged = one, other, one.merged(other)
         return self._merged[2]
 
-    def _known_of(self, told: Told) -> tuple[Told, Knowledge, list[tuple[str, str]]]:
-        if self._known is None or self._known[0] is not told:
-            one, other = self._first.known, self._second.known
-            hidden, unprompted = one.hidden | other.hidden, one.unprompted | other.unprompted
-            unjoined = one.unjoined | other.unjoined
-            known = replace(told.knowledge, hidden=hidden, unprompted=unprompted - hidden, unjoined=unjoined)
-            self._known = told, known, [*self._first.unclear, *self._second.unclear]
-        return self._known
-
-    def hidden_with(self, more: Told) -> tuple[frozenset[Column], frozenset[str]]:
-        one, other = self._first.hidden_with(more), self._second.hidden_with(more)
-        return one[0] | other[0], one[1] | other[1]
-
     def tell_facts(self, change: Callable[[Told], Told]) -> None:
         before = self.told
         after = change(before)
@@ -397,8 +314,8 @@ def _server(source: str) -> str:
 
 def _say_copied(table: str, column: str, other: str, relation: str) -> None:
     warn(
-        f"{table}.{column} is hidden: the table {relation} a copy of one in {other}, where the column was hidden; "
-        f"corpus.show({f'{table}.{column}'!r}) shows it",
+        f"{table}.{column} is private: the table {relation} a copy of one in {other}, where the column is private; "
+        f"corpus.private({f'{table}.{column}'!r}, undo=True) undoes it",
         CopiedDataWarning,
     )
 

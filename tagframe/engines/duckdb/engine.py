@@ -152,7 +152,7 @@ class LakeEngine(_ReadByDuckDB):
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a process that can read the named tables' files and nothing else."""
         tables = statement.tables.items()
-        return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
+        return run_statement(statement, {name: (self.lake.opened(one.table), one.columns) for name, one in tables})
 
 
 class LakeRows:
@@ -249,7 +249,7 @@ class DuckDBFrames(FrameEngine):
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
-        frames = {name: readable(self.frames[one.table], one.hidden) for name, one in statement.tables.items()}
+        frames = {name: readable(self.frames[one.table], one.columns) for name, one in statement.tables.items()}
         return run_statement(replace(statement, tables={}, relations={**frames, **statement.relations}), {})
 
 
@@ -261,7 +261,7 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
     """A database file of DuckDB. Tables of other schemas than ``main`` are called ``schema.table``.
 
     Rows are numbered by their row ids. The file is open only while it is read, because nobody can write to it then.
-    Views are not read: they may read any file, and show cells of hidden columns.
+    Views are not read: they may read any file.
     """
 
     path: Path

@@ -9,8 +9,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.engines.postgres.connection import lowered
-from tagframe.engines.sql_text import Derivations, View, derivations, names_in, schema_and_name, table_key
+from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import (
     ConnectionRefusedByServer,
     InvalidArgument,
@@ -310,59 +310,25 @@ def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
     return ForeignKey(tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]), other)
 
 
-def derivations_of(
-    connection: sa.Connection, schemas: Sequence[str] | None, columns: Collection[tuple[str, str]]
-) -> Derivations:
-    """What is computed from columns: in views and generated columns, by the texts that define them."""
+def definitions_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[tuple[str, str], str]:
+    """The SQL of views and generated columns, by table and column; see :meth:`tagframe.engines.base.Engine`."""
     import sqlalchemy as sa
-    import sqlglot
     from sqlalchemy.engine.reflection import ObjectKind
 
     inspector = sa.inspect(connection)
-    dialect = SPOKEN.get(connection.dialect.name, connection.dialect.name)
-    dialect = dialect if sqlglot.Dialect.get(dialect) is not None else ""
-    views: dict[str, View] = {}
-    generated: dict[str, dict[str, str]] = {}
-    unclear = {}
+    definitions: dict[tuple[str, str], str] = {}
     for schema in [inspector.default_schema_name] if schemas is None else schemas:
-        found = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
-        is_view = {*inspector.get_view_names(schema), *_asked(inspector.get_materialized_view_names, schema=schema)}
-        # Of two columns of one name SQLite calls the second "name:1"; an expression without a name is called as it is
-        # written, also in a view that another one is like.
-        others = frozenset(
-            str(column["name"]).casefold()
-            for (_, name), of_table in found.items()
-            for column in of_table
-            if name not in is_view and not re.search(r":\d+\Z", str(column["name"]))
-        )
-        for (_, name), of_table in found.items():
-            key = table_key(schema or _PLAIN_DATABASE, str(name))
-            computing = [column for column in of_table if column.get("computed")]
-            generated[key] = {str(one["name"]): str(one["computed"].get("sqltext") or "") for one in computing}
-            if name not in is_view:
-                continue
-            try:
-                definition = inspector.get_view_definition(str(name), schema)
-            except (sa.exc.SQLAlchemyError, NotImplementedError):
-                definition = None
-            if not definition:
-                unclear[key] = "has a definition that cannot be read"
-                continue
-            views[key] = View(str(definition), dialect, tuple(str(column["name"]) for column in of_table), others)
-            if dialect != "sqlite" and (call := views[key].calls):
-                unclear[key] = f"calls {call}"
-
-    def computed(table: str, column: str) -> Iterator[tuple[str, str]]:
-        for name, text in generated.get(table, {}).items():
-            names = names_in(text, dialect)
-            if not text or names is None or column.casefold() in names:
-                yield table, name
-        for key, view in views.items():
-            if key != table and view.reads(schema_and_name(table)[1]):
-                for name in view.shows(column):
-                    yield key, name
-
-    return derivations(columns, computed, unclear)
+        for view in [*inspector.get_view_names(schema), *_asked(inspector.get_materialized_view_names, schema=schema)]:
+            with suppress(sa.exc.SQLAlchemyError, NotImplementedError):
+                text = inspector.get_view_definition(view, schema)
+                definitions[table_key(schema or _PLAIN_DATABASE, view), ""] = str(text or "")
+        columns = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
+        for (_, table), of_table in columns.items():
+            for column in of_table:
+                if computed := column.get("computed"):
+                    key = table_key(schema or _PLAIN_DATABASE, str(table)), str(column["name"])
+                    definitions[key] = str(computed.get("sqltext") or "")
+    return definitions
 
 
 def _asked(method: Any, **arguments: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,10 +22,9 @@ import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics, quoted
 from tagframe.engines.cells import Kind, typed_series
-from tagframe.engines.other_servers.connection import SPOKEN, Address, derivations_of, digest, shape_of, shapes_of
+from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
 from tagframe.engines.pushdown import Pushdown, Refused, Statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
-from tagframe.engines.sql_text import Derivations
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -151,10 +150,10 @@ class OtherServerEngine(SQLEngine, RowsOnly):
             found = shapes_of(connection, self.schemas)
         return [self._with_state(shape, schema) for schema, shape in found.values()]
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views and generated columns, by the texts that define them."""
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views and generated columns, as far as the server tells them."""
         with self.address.reading("the list of views") as connection:
-            return derivations_of(connection, self.schemas, columns)
+            return definitions_of(connection, self.schemas)
 
     def _with_state(self, shape: TableShape, schema: str | None) -> TableShape:
         try:

@@ -12,7 +12,6 @@ import pandas as pd
 from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.derived import derivations_of
 from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
@@ -28,7 +27,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
-from tagframe.engines.sql_text import Derivations, schema_and_name
+from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """
@@ -42,6 +41,16 @@ WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AN
 _VIEWS = """
 SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
+_DEFINITIONS = """
+SELECT n.nspname::text AS schema, c.relname::text AS name, '' AS column_name, pg_get_viewdef(c.oid) AS definition
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+UNION ALL
+SELECT n.nspname::text, c.relname::text, a.attname::text, pg_get_expr(d.adbin, d.adrelid)
+FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attgenerated <> '' AND NOT a.attisdropped
 """
 _FEW_NUMBERS = 20_000
 """Rows are picked by this many numbers at once."""
@@ -195,10 +204,11 @@ class PostgresEngine(SQLEngine):
             parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
         return ", ".join(parts) or "NULL"
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views, generated columns and tables that inherit, as the server's system catalogs have them."""
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views, materialised ones too, and of generated columns."""
         with looking(self.server) as held:
-            return derivations_of(held, columns)
+            rows = held.rows(_DEFINITIONS, "the definitions of views")
+        return {(table_key(row["schema"], row["name"]), row["column_name"]): row["definition"] or "" for row in rows}
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the system catalogs and of the counters of all tables."""
@@ -227,7 +237,7 @@ class PostgresEngine(SQLEngine):
             now = self._all_there(tables_now(held, names.values()), list(names)) if names else {}
             schemas = [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
         tables = {
-            name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
+            name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name in readable.columns])
             for name, readable in readables.items()
         }
         return run_statement(statement, server=self.server, tables=tables, schemas=schemas)
