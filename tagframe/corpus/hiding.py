@@ -13,7 +13,7 @@ from typing import Any
 from tagframe.corpus.catalogue import IndexedSource
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.profile import Sketch, TableProfile
-from tagframe.corpus.references import Column, NamedTable, ToldKey, find_column
+from tagframe.corpus.references import Column, ToldKey
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told.facts import FactKey, Told
 from tagframe.corpus.told.files import NAME
@@ -151,11 +151,11 @@ class Lists:
         """The files with engines that offer what a catalogue has, and nothing else."""
 
         def visible(file: SourceFile, shapes: Sequence[TableShape]) -> dict[str, tuple[str, ...]]:
-            known = sources[file.key].tables
+            known = sources[file.key].tables if file.key in sources else {}
             there = {shape.name for shape in shapes}
             return {name: tuple(one.name for one in known[name].columns) for name in known if name in there}
 
-        return self._offering([file for file in files if file.key in sources], visible)
+        return self._offering(files, visible)
 
     def _offering(
         self,
@@ -216,21 +216,18 @@ class Lists:
         Raises:
             TableNotFound, ColumnNotFound: the caller names what is not there.
         """
-        names = {**dict.fromkeys(self.private_beside, False), **dict.fromkeys(self.private, True)}
-        if not names:
-            return frozenset()
-        named, columns, missing = list(map(NamedTable.of, profiles)), set[Column](), []
-        for name, must_be_there in names.items():
-            try:
-                columns.add(find_column(name, named))
-            except (TableNotFound, ColumnNotFound):
-                if must_be_there:
-                    raise
-                missing.append(name)
+        names = Hiding([*self.private, *self.private_beside])
+        private = set[Column]()
+        for one in profiles if self.private or self.private_beside else ():
+            columns = [column.name for column in one.columns]
+            private.update((one.id, column) for column in {*columns}.difference(names.left(_names_of(one), columns)))
+        tables = {one.id: [column.name for column in one.columns] for one in profiles} if names.unmatched else {}
+        for name in names.unmatched:
+            if name in self.private:
+                raise unmatched_error(name, tables)
         hidden = {*map(plain_name, (*self.hide, *self.hide_beside))}
-        shown = [name for name in missing if plain_name(name) not in hidden]
-        self._say_missing("private", shown, [profile.name for profile in profiles])
-        return frozenset(columns)
+        self._say_missing("private", [name for name in names.unmatched if plain_name(name) not in hidden], tables)
+        return frozenset(private)
 
     def hidden_in(self, profiles: Sequence[TableProfile]) -> list[str]:
         """The names that are hidden, those of the file as far as the tables have them."""

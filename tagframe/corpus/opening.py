@@ -342,10 +342,10 @@ def _open_catalogue(
         before = (told_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
         csv = next(filter(None, before), "")
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
-    if contents.ids is not None:
-        files = [file for file in files if file.key in contents.sources]
     if contents.part:
         files = lists.limited(files, contents.sources)
+    elif contents.ids is not None:
+        files = [file for file in files if file.key in contents.sources]
     return applied(later, _open_files(contents.root, files, contents, kept, progress, lists, first_look, apart))
 
 

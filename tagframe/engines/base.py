@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -374,6 +374,14 @@ class Engine(ABC):
             UnreadableTable, ServerGone: it cannot be looked up.
         """
         return {}
+
+    def only(self, columns: Mapping[str, Collection[str]]) -> Engine:
+        """The same source, without what its pickle would have of other tables and columns.
+
+        Args:
+            columns: by the names of their tables.
+        """
+        return self
 
     @abstractmethod
     def fingerprint(self, known: Stamp | None = None) -> Stamp | None:

@@ -97,9 +97,9 @@ class Hiding:
 
 def hiding(engine: Engine, visible: Visible) -> Engine:
     """The engine with only these tables and columns; frames in memory are left out, so that no pickle has them."""
-    engine = engine.inner if isinstance(engine, HidingEngine) else engine
+    engine = (engine.inner if isinstance(engine, HidingEngine) else engine).only(visible)
     if isinstance(engine, FrameEngine):
-        return engine.only(visible)
+        return engine
     return HidingEngine(engine, {table: tuple(columns) for table, columns in visible.items()})
 
 

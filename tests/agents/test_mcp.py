@@ -316,7 +316,7 @@ def test_a_lake_is_read_and_hidden_columns_are_in_nothing(tmp_path: Path):
     orders = pd.DataFrame({"nr": range(900), "buyer": [n % 300 for n in range(900)], "item": "lamp"})
     orders.to_parquet(tmp_path / "lake" / "orders.parquet")
     corpus = tf.open_corpus(tmp_path / "lake", engine="duckdb")
-    corpus.hide("people.ssn", from_models=True)
+    corpus.private("people.ssn")
     corpus.save(tmp_path / "lake.catalogue")
 
     async def work() -> str:

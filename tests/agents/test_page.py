@@ -146,8 +146,8 @@ def test_of_hidden_columns_there_is_the_name_only(shop: Path):
     corpus = tf.open_corpus(shop)
     served = Served(corpus)
     assert "ada@example.org" in str(served.ask("table?id=shop.customers")[2])
-    corpus.hide("customers.email")
-    corpus.hide("customers.city", from_models=True)
+    corpus = corpus.hide("customers.email")
+    corpus.private("customers.city")
     table = served.ask("table?id=shop.customers")[2]
     assert table["columns"][2] == {"name": "email", "hidden": "hidden"}
     assert (table["columns"][1]["hidden"], table["columns"][1]["samples"]) == ("hidden from models", [])

@@ -59,7 +59,7 @@ def measured(url: str, tables: dict[str, str], hidden: tuple[str, ...], statemen
     """Run statements and print what passes the limits."""
     corpus = tf.open_corpus(url, progress=False)
     for column in hidden:
-        corpus.hide(column)
+        corpus = corpus.hide(column)
     worst = (0.0, 0)
     answered = bad = 0
     for sql in statements:

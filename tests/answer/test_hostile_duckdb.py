@@ -227,8 +227,8 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def hide(corpus: tf.Corpus) -> None:
-    corpus.hide("films.secret")
-    corpus.hide("notes.secret")
+    corpus = corpus.hide("films.secret")
+    corpus = corpus.hide("notes.secret")
 
 
 def filled(sql: str, folder: Path) -> str:

@@ -154,7 +154,7 @@ HOSTILE = [*WRITES, *READS, *HUNGRY, *MALFORMED]
 @pytest.fixture(scope="module")
 def cinema(lasting) -> tf.Corpus:
     corpus = tf.open_corpus(lasting("cinema", SCRIPT), progress=False)
-    corpus.hide("film.hidden_note")
+    corpus = corpus.hide("film.hidden_note")
     return corpus
 
 

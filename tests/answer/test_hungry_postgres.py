@@ -44,7 +44,7 @@ def library(postgres, lasting):
         opened["reader"] = tf.open_corpus(postgres.url("hungry", READER, "read"), progress=False)
     for corpus in opened.values():
         for column in HIDDEN:
-            corpus.hide(column)
+            corpus = corpus.hide(column)
     return opened
 
 

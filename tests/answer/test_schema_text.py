@@ -30,7 +30,7 @@ MEMBERS = pd.DataFrame({"member": range(1, 41), "club_no": [41, 42, 43, 44] * 10
 @pytest.fixture
 def clubs() -> tf.Corpus:
     corpus = tf.open_corpus({"sport.club": CLUBS, "sport.member": MEMBERS, "shop.part": pd.DataFrame({"part": ["a"]})})
-    corpus.hide("club.secret")
+    corpus = corpus.hide("club.secret")
     return corpus
 
 

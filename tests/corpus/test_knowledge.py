@@ -129,7 +129,7 @@ def bytes_below(folder: Path) -> bytes:
 def test_cells_of_a_hidden_column_are_in_no_catalogue(shop, cache_folder):
     corpus = tf.open_corpus(shop)
     assert b"078-05-1120" in bytes_below(cache_folder)
-    corpus.hide("customers.ssn")
+    corpus = corpus.hide("customers.ssn")
     assert b"078-05-1120" not in bytes_below(cache_folder), "not in free pages either"
     with closing(sqlite3.connect(shop)) as connection:
         connection.execute("INSERT INTO customers VALUES (91, '987-65-4320', 'Braga')")
@@ -145,7 +145,7 @@ def test_cells_of_a_hidden_column_are_in_no_catalogue(shop, cache_folder):
 
 def test_a_hidden_column_is_not_read(shop):
     corpus = tf.open_corpus(shop)
-    corpus.hide("customers.ssn")
+    corpus = corpus.hide("customers.ssn")
     assert list(corpus.read("customers").columns) == ["id", "city"]
     with pytest.raises(HiddenColumn, match=r"corpus\.show\('shop\.customers\.ssn'\)"):
         corpus.read("customers", ["ssn"])
@@ -215,7 +215,7 @@ def test_tables_of_which_nothing_is_told_stay_the_same_objects(shop):
 def test_a_merge_has_no_hidden_column(shop):
     corpus = tf.open_corpus(shop)
     corpus.keys.add("orders.buyer = customers.id")
-    corpus.hide("customers.ssn")
+    corpus = corpus.hide("customers.ssn")
     found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
     assert list(found.merge().columns) == ["id", "buyer", "st", "city"]
     assert found.merge(limit=1)["city"].tolist() == ["Porto"]
@@ -229,8 +229,8 @@ def test_a_merge_has_no_hidden_column(shop):
 def test_tables_join_on_a_hidden_column(shop):
     corpus = tf.open_corpus(shop)
     corpus.keys.add("orders.buyer = customers.id")
-    corpus.hide("customers.id")
-    corpus.hide("orders.buyer")
+    corpus = corpus.hide("customers.id")
+    corpus = corpus.hide("orders.buyer")
     found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
     assert list(found.merge().columns) == ["id", "st", "ssn", "city"]
     assert list(found.merge(limit=2).columns) == ["id", "st", "ssn", "city"]
@@ -241,7 +241,7 @@ def test_models_are_shown_descriptions_and_nothing_hidden(shop, live):
     corpus = tf.open_corpus(shop)
     corpus.describe("orders.st", "status code,\n3 = shipped")
     corpus.describe("customers", "people who bought")
-    corpus.hide("customers.ssn")
+    corpus = corpus.hide("customers.ssn")
     live.answers = lambda request: (
         "SELECT city FROM customers" if "<tables>" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
     )

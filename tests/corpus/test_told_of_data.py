@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -17,10 +16,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import indexing
-from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.told.files import facts_folder
-from tagframe.errors import CatalogueWarning, CopiedDataWarning, HiddenColumn, UnreadableFacts
+from tagframe.errors import CatalogueWarning, CopiedDataWarning, UnreadableFacts
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER);
@@ -53,17 +50,13 @@ def folder_of_csv(folder: Path, **tables: str) -> Path:
 SECRETS = "id,secret,city\n1,zqs-a,Porto\n2,zqs-b,Faro\n3,zqs-c,Lagos\n"
 
 
-def is_hidden(corpus: tf.Corpus, table: str, column: str) -> bool:
-    try:
-        corpus.read(table, [column])
-    except HiddenColumn:
-        return corpus.profile(table).column(column).samples == ()
-    return False
+def is_private(corpus: tf.Corpus, table: str, column: str) -> bool:
+    return corpus.profile(table).column(column).private
 
 
 @pytest.mark.parametrize("damage", ["emptied", "deleted", "truncated", "noise"])
-def test_the_column_stays_hidden_whatever_becomes_of_the_catalogue(shop, cache_folder, damage):
-    tf.open_corpus(shop).hide("customers.ssn")
+def test_the_column_stays_private_whatever_becomes_of_the_catalogue(shop, cache_folder, damage):
+    tf.open_corpus(shop).private("customers.ssn")
     [path] = cache_folder.glob("*.sqlite")
     data = path.read_bytes()
     if damage == "deleted":
@@ -75,23 +68,22 @@ def test_the_column_stays_hidden_whatever_becomes_of_the_catalogue(shop, cache_f
             again = tf.open_corpus(shop)
     else:
         again = tf.open_corpus(shop)
-    assert is_hidden(again, "customers", "ssn")
-    assert b"zqs-" not in below(cache_folder, facts_folder())
+    assert is_private(again, "customers", "ssn")
 
 
 def test_a_damaged_file_of_facts_is_mended_from_its_copy(shop, cache_folder):
-    tf.open_corpus(shop).hide("customers.ssn")
+    tf.open_corpus(shop).private("customers.ssn")
     main, copy = facts_of()[:2]
     whole = main.read_bytes()
     for one in (main, copy):
         one.write_bytes(whole[:100])
-        assert is_hidden(tf.open_corpus(shop), "customers", "ssn")
+        assert is_private(tf.open_corpus(shop), "customers", "ssn")
         assert one.read_bytes() == whole
 
 
 def test_where_it_cannot_be_read_nothing_is_opened(shop, cache_folder):
     corpus = tf.open_corpus(shop)
-    corpus.hide("customers.ssn")
+    corpus.private("customers.ssn")
     main, copy = facts_of()[:2]
     main.write_bytes(b"")
     copy.write_bytes(copy.read_bytes().replace(b"ssn", b"ssm"))
@@ -103,12 +95,12 @@ def test_where_it_cannot_be_read_nothing_is_opened(shop, cache_folder):
         corpus.describe("customers", "people")
     main.unlink()
     copy.unlink()
-    assert is_hidden(tf.open_corpus(shop), "customers", "ssn"), "the catalogue has it too, as the message says"
+    assert is_private(tf.open_corpus(shop), "customers", "ssn"), "the catalogue has it too, as the message says"
 
 
 @pytest.mark.parametrize("version", [b"1", b"3"])
 def test_facts_that_another_version_wrote_are_no_damage(shop, cache_folder, version):
-    tf.open_corpus(shop).hide("customers.ssn")
+    tf.open_corpus(shop).private("customers.ssn")
     main, copy = facts_of()[:2]
     whole = main.read_bytes()
     for path in (main, copy):
@@ -117,7 +109,7 @@ def test_facts_that_another_version_wrote_are_no_damage(shop, cache_folder, vers
         tf.open_corpus(shop)
     assert "damaged" not in str(said.value)
     copy.write_bytes(whole)
-    assert is_hidden(tf.open_corpus(shop), "customers", "ssn"), "one of this version serves"
+    assert is_private(tf.open_corpus(shop), "customers", "ssn"), "one of this version serves"
 
 
 def test_a_damaged_catalogue_of_an_earlier_version_is_refused(shop, cache_folder):
@@ -132,22 +124,22 @@ def test_a_damaged_catalogue_of_an_earlier_version_is_refused(shop, cache_folder
     assert len(tf.open_corpus(shop)) == 2
 
 
-def test_a_copied_folder_is_hidden_too_and_offers_the_rest(tmp_path, cache_folder):
+def test_a_copied_folder_is_private_too_and_offers_the_rest(tmp_path, cache_folder):
     one = folder_of_csv(tmp_path / "one", people=SECRETS, orders="id,person\n1,2\n")
     corpus = tf.open_corpus(one)
-    corpus.hide("people.secret")
+    corpus.private("people.secret")
     corpus.describe("people", "those who came")
     corpus.keys.add("orders.person = people.id")
     other = Path(shutil.copytree(one, tmp_path / "other"))
     with pytest.warns(CopiedDataWarning) as said:
         again = tf.open_corpus(other)
     assert again.ids == ("other.orders", "other.people")
-    assert is_hidden(again, "people", "secret")
+    assert is_private(again, "people", "secret")
     assert again.profile("people").description == ""
     assert again.keys.frame()["origin"].tolist() == ["inferred"]
     texts = [str(one.message) for one in said]
     assert len(texts) == 2
-    assert re.search(r"other\.people\.secret is hidden: the table is a copy of one in .*one, where", texts[0])
+    assert re.search(r"other\.people\.secret is private: the table is a copy of one in .*one, where", texts[0])
     assert re.search(
         r"cop(?:y|ies) of data in .*one\. There, 2 facts were told, .*\. corpus\.adopt\(\) takes", texts[1]
     )
@@ -155,10 +147,9 @@ def test_a_copied_folder_is_hidden_too_and_offers_the_rest(tmp_path, cache_folde
     assert again.adopt() == 0
     assert tf.open_corpus(other).profile("people").description == "those who came"
     assert "other.orders.person = other.people.id" in repr(again.keys)
-    assert b"zqs-" not in below(cache_folder, facts_folder())
-    again.show("people.secret")
-    assert not is_hidden(tf.open_corpus(other), "people", "secret"), "the last word is this one"
-    assert is_hidden(tf.open_corpus(one), "people", "secret")
+    again.private("people.secret", undo=True)
+    assert not is_private(tf.open_corpus(other), "people", "secret"), "the last word is this one"
+    assert is_private(tf.open_corpus(one), "people", "secret")
 
 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CopiedDataWarning")
@@ -172,13 +163,13 @@ def test_what_is_told_of_a_copy_stays_there(tmp_path, cache_folder, when):
     if when == "copy changed":
         (other / "people.csv").write_text(SECRETS + "4,zqs-d,Braga\n")
     copy = tf.open_corpus(other)
-    copy.hide("people.city")
+    copy.private("people.city")
     copy.describe("people", "others")
     copy.keys.add("orders.person = people.id")
     if when == "original changed":
         (one / "people.csv").write_text(SECRETS + "5,zqs-e,Bern\n")
     for corpus in (tf.open_corpus(one), tf.open_corpus(one)):
-        assert not is_hidden(corpus, "people", "city")
+        assert not is_private(corpus, "people", "city")
         assert corpus.profile("people").description == ""
         assert "given" not in corpus.keys.frame()["origin"].tolist()
         assert corpus.adopt() == 0
@@ -187,170 +178,71 @@ def test_what_is_told_of_a_copy_stays_there(tmp_path, cache_folder, when):
 def test_a_moved_folder_keeps_what_it_was_told_and_so_does_a_file_of_two_sources(tmp_path, cache_folder):
     one = folder_of_csv(tmp_path / "one", people=SECRETS)
     corpus = tf.open_corpus(one)
-    corpus.hide("people.secret")
+    corpus.private("people.secret")
     corpus.describe("people", "those who came")
     assert tf.open_corpus(one / "people.csv").profile("people").description == "those who came"
     again = tf.open_corpus(one.rename(tmp_path / "moved"))
-    assert is_hidden(again, "people", "secret")
+    assert is_private(again, "people", "secret")
     assert again.profile("people").description == "those who came"
 
 
-def test_a_copy_that_was_opened_before_is_hidden_too(tmp_path, cache_folder):
-    one = folder_of_csv(tmp_path / "one", people=SECRETS)
-    other = Path(shutil.copytree(one, tmp_path / "other"))
-    tf.open_corpus(other)
-    assert b"zqs-" in below(cache_folder)
-    tf.open_corpus(one).hide("people.secret")
-    with pytest.warns(CopiedDataWarning, match="secret is hidden"):
-        assert is_hidden(tf.open_corpus(other), "people", "secret")
-    assert b"zqs-" not in below(cache_folder, facts_folder()), "what its catalogue had is removed"
-
-
-def test_a_copy_that_was_changed_is_hidden_and_said(tmp_path, shop, cache_folder):
-    tf.open_corpus(shop).hide("customers.ssn")
+def test_a_copy_that_was_changed_is_private_and_said(tmp_path, shop, cache_folder):
+    tf.open_corpus(shop).private("customers.ssn")
     other = Path(shutil.copy(shop, tmp_path / "other.sqlite"))
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("INSERT INTO customers VALUES (91, 'zqs-987', 'Braga')")
         connection.commit()
-    with pytest.warns(CopiedDataWarning, match=r"other\.customers\.ssn is hidden: .*shop\.sqlite.* corpus\.show"):
+    with pytest.warns(CopiedDataWarning, match=r"other\.customers\.ssn is private: .*shop\.sqlite.* corpus\.private"):
         again = tf.open_corpus(other)
-    assert is_hidden(again, "customers", "ssn")
-    assert b"zqs-987" not in below(cache_folder, facts_folder())
+    assert is_private(again, "customers", "ssn")
 
 
-def test_other_data_of_the_same_names_is_not_hidden(tmp_path, cache_folder):
-    tf.open_corpus(folder_of_csv(tmp_path / "one", people=SECRETS)).hide("people.secret")
+def test_other_data_of_the_same_names_is_not_private(tmp_path, cache_folder):
+    tf.open_corpus(folder_of_csv(tmp_path / "one", people=SECRETS)).private("people.secret")
     others = "id,secret,city\n7,a,Rome\n8,b,Oslo\n9,c,Bern\n"
-    assert not is_hidden(tf.open_corpus(folder_of_csv(tmp_path / "two", people=others)), "people", "secret")
+    assert not is_private(tf.open_corpus(folder_of_csv(tmp_path / "two", people=others)), "people", "secret")
 
 
 def test_an_id_that_changes_carries_it_along(tmp_path, cache_folder):
     folder = folder_of_csv(tmp_path / "data", t=SECRETS)
     corpus = tf.open_corpus(folder)
-    corpus.hide("t.secret")
+    corpus.private("t.secret")
     corpus.describe("t.city", "where they live")
     pd.DataFrame({"id": [4], "secret": ["zqs-d"], "city": ["Braga"]}).to_parquet(folder / "t.parquet")
     again = tf.open_corpus(folder)
     assert again.ids == ("t.csv.t", "t.parquet.t")
-    assert is_hidden(again, "t.csv.t", "secret")
-    assert is_hidden(again, "t.parquet.t", "secret"), "it is called so, and nobody said that it may be read"
+    assert is_private(again, "t.csv.t", "secret")
+    assert is_private(again, "t.parquet.t", "secret"), "it is called so, and nobody said that it may be read"
     assert again.profile("t.csv.t").column("city").description == "where they live"
-    assert b"zqs-" not in below(cache_folder, facts_folder())
     (folder / "t.csv").rename(folder / "u.csv")
-    assert is_hidden(tf.open_corpus(folder), "u", "secret")
-
-
-def test_a_folder_whose_name_has_a_dot(tmp_path, cache_folder, monkeypatch):
-    monkeypatch.setattr("tagframe.corpus.catalogue_file.PUT_DOWN_EVERY", 0)
-    folder = folder_of_csv(tmp_path / "2023.data", t=SECRETS)
-    tf.open_corpus(folder).hide("t.secret")
-    (folder / "t.csv").write_text(SECRETS + "4,zqs-d,Braga\n")
-    seen = []
-    real = Catalogue.add
-
-    def add(self, *given, **named):
-        real(self, *given, **named)
-        seen.append(below(cache_folder))
-
-    monkeypatch.setattr(Catalogue, "add", add)
-    again = tf.open_corpus(folder)
-    assert is_hidden(again, "t", "secret")
-    assert seen
-    assert not any(b"zqs-" in data for data in seen)
-
-
-@pytest.fixture
-def slow_profiling(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """The profiling of a table called ``customers`` waits, after its rows were read, until it may go on."""
-    read, may_go_on = threading.Event(), threading.Event()
-    real = indexing.profile_table
-
-    def profile_table(database, shape, chunks, **options):
-        profile = real(database, shape, chunks, **options)
-        if shape.name == "customers":
-            read.set()
-            assert may_go_on.wait(60)
-        return profile
-
-    monkeypatch.setattr(indexing, "profile_table", profile_table)
-    yield read, may_go_on
-    may_go_on.set()
-
-
-def test_hide_during_the_profiling_of_a_first_look(shop, cache_folder, slow_profiling, monkeypatch):
-    monkeypatch.setattr("tagframe.corpus.catalogue_file.PUT_DOWN_EVERY", 0)
-    read, may_go_on = slow_profiling
-    corpus = tf.open_corpus(shop, first_look=True)
-    assert read.wait(60)
-    corpus.hide("customers.ssn")
-    may_go_on.set()
-    whole = corpus.whole(60)
-    assert is_hidden(whole, "customers", "ssn")
-    assert whole.profile("customers").rows == 3
-    assert b"zqs-" not in below(cache_folder, facts_folder())
-    assert b"zqs-" not in pickle.dumps(whole)
-
-
-def test_hide_while_another_corpus_indexes(shop, cache_folder, slow_profiling):
-    read, may_go_on = slow_profiling
-    first = tf.open_corpus(shop, first_look=True)
-    assert read.wait(60)
-    done: list[tf.Corpus] = []
-    other = tf.open_corpus({"frames": pd.DataFrame({"a": [1]})})
-    thread = threading.Thread(target=lambda: done.append(first.whole(60)))
-    thread.start()
-    second = tf.open_corpus(shop, first_look=True, catalogue=cache_folder / "other.catalogue")
-    second.hide("customers.ssn")
-    may_go_on.set()
-    thread.join()
-    second.whole(60)
-    assert is_hidden(done[0], "customers", "ssn")
-    assert len(other) == 1
-    assert b"zqs-" not in below(cache_folder, facts_folder())
+    assert is_private(tf.open_corpus(folder), "u", "secret")
 
 
 def test_a_corpus_that_was_opened_before_knows_of_it(shop, cache_folder):
     one, other = tf.open_corpus(shop), tf.open_corpus(shop)
-    assert other.profile("customers").column("ssn").samples
-    one.hide("customers.ssn")
-    assert is_hidden(other, "customers", "ssn")
-    assert b"zqs-" not in pickle.dumps(other)
-    one.show("customers.ssn")
-    assert "ssn" in other.read("customers")
+    one.private("customers.ssn")
+    assert is_private(other, "customers", "ssn")
+    one.private("customers.ssn", undo=True)
+    assert not is_private(other, "customers", "ssn")
 
 
-def test_hide_on_one_side_of_a_union(shop, cache_folder, tmp_path):
+def test_private_on_one_side_of_a_union(shop, cache_folder, tmp_path):
     people = tf.open_corpus(folder_of_csv(tmp_path / "crm", people=SECRETS))
     both = tf.open_corpus(shop).union(people)
-    both.hide("people.secret")
-    assert is_hidden(people, "people", "secret")
-    assert is_hidden(tf.open_corpus(tmp_path / "crm"), "people", "secret")
+    both.private("people.secret")
+    assert is_private(people, "people", "secret")
+    assert is_private(tf.open_corpus(tmp_path / "crm"), "people", "secret")
     people.describe("people.city", "home")
     assert both.profile("people").column("city").description == "home"
-    both.hide("customers.ssn")
-    assert is_hidden(tf.open_corpus(shop), "customers", "ssn")
+    both.private("customers.ssn")
+    assert is_private(tf.open_corpus(shop), "customers", "ssn")
     both.keys.add("customers.city = people.city")
     assert "people.city" in repr(tf.open_corpus(shop).union(tf.open_corpus(tmp_path / "crm")).keys)
-    assert b"zqs-" not in pickle.dumps(both)
-    assert b"zqs-" not in below(cache_folder, facts_folder())
-
-
-def test_hidden_lists_what_is_hidden(shop, cache_folder):
-    corpus = tf.open_corpus(shop)
-    assert corpus.hidden.empty
-    corpus.hide("customers.ssn")
-    corpus.hide("orders.st", from_models=True)
-    assert corpus.hidden.to_dict("records") == [
-        {"table": "shop.customers", "column": "ssn", "hidden_from": "everybody", "joinable": True},
-        {"table": "shop.orders", "column": "st", "hidden_from": "models", "joinable": True},
-    ]
-    corpus.show("customers.ssn")
-    assert tf.open_corpus(shop).hidden["column"].tolist() == ["st"]
 
 
 def test_facts_beside_the_data(shop, cache_folder, tmp_path, monkeypatch):
     corpus = tf.open_corpus(shop)
-    corpus.hide("customers.ssn")
+    corpus.private("customers.ssn")
     corpus.describe("orders.st", 'a "status",\nwith a tab\t and \x7f')
     corpus.keys.add("orders.buyer = customers.id")
     corpus.keys.forbid("orders.st = customers.id")
@@ -360,11 +252,11 @@ def test_facts_beside_the_data(shop, cache_folder, tmp_path, monkeypatch):
     corpus.save_facts(elsewhere / "tagframe.toml")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another user"))
     again = tf.open_corpus(elsewhere)
-    assert is_hidden(again, "customers", "ssn"), "though the database has another name"
+    assert is_private(again, "customers", "ssn"), "though the database has another name"
     (elsewhere / "copied.sqlite").rename(elsewhere / "shop.sqlite")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of a third user"))
     again = tf.open_corpus(elsewhere / "shop.sqlite")
-    assert is_hidden(again, "customers", "ssn")
+    assert is_private(again, "customers", "ssn")
     assert again.profile("orders").column("st").description == 'a "status", with a tab and'
     assert "orders.buyer = shop.customers.id" in repr(again.keys)
     assert "not shop.orders.st = shop.customers.id" in repr(again.keys)
@@ -376,12 +268,13 @@ def test_facts_beside_the_data(shop, cache_folder, tmp_path, monkeypatch):
 def test_two_processes_tell_at_once(shop, cache_folder):
     corpora = [tf.open_corpus(shop) for _ in range(4)]
     columns = ["customers.ssn", "customers.city", "orders.st", "orders.buyer"]
-    threads = [threading.Thread(target=one.hide, args=(column,)) for one, column in zip(corpora, columns, strict=True)]
+    pairs = zip(corpora, columns, strict=True)
+    threads = [threading.Thread(target=one.private, args=(column,)) for one, column in pairs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(tf.open_corpus(shop).hidden) == 4
+    assert len(tf.open_corpus(shop).private_columns) == 4
 
 
 def test_who_cannot_write_knows_it_in_memory(shop, cache_folder, monkeypatch, tmp_path):
@@ -389,8 +282,8 @@ def test_who_cannot_write_knows_it_in_memory(shop, cache_folder, monkeypatch, tm
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
     corpus = tf.open_corpus(shop)
     with pytest.warns(CatalogueWarning, match="kept in this process and the catalogue only"):
-        corpus.hide("customers.ssn")
-    assert is_hidden(corpus, "customers", "ssn")
+        corpus.private("customers.ssn")
+    assert is_private(corpus, "customers", "ssn")
     with pytest.warns(CatalogueWarning, match="the catalogue only"):
         again = tf.open_corpus(shop)
-    assert is_hidden(again, "customers", "ssn")
+    assert is_private(again, "customers", "ssn")

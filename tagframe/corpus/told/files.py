@@ -314,7 +314,9 @@ def write_facts(path: Path, kept: Kept) -> Path:
         elif kind == "key":
             keys.append(value)
     parts = [("table", list(tables.values())), ("column", list(columns.values())), ("key", keys)]
-    private = [".".join(of) for (kind, of), _ in sorted(told.facts.items()) if kind == "hidden"]
+    private = [
+        f"{of[0].rpartition('.')[2]}.{of[1]}" for (kind, of), _ in sorted(told.facts.items()) if kind == "hidden"
+    ]
     head = _HEAD + f"private = {json.dumps(private, ensure_ascii=False)}\n" * bool(private)
     text = head + "".join(_part(name, one) for name, several in parts for one in several)
     with replaced(path, mode=0o666) as file:

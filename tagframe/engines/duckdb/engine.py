@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -92,6 +92,11 @@ class LakeEngine(_ReadByDuckDB):
     @cached_property
     def _files(self) -> frozenset[str]:
         return frozenset(file for table in self.tables for file in table.files)
+
+    def only(self, columns: Mapping[str, Collection[str]]) -> LakeEngine:
+        """The lake without other tables; those that cannot be read are still told."""
+        closed = [table for table in self.tables if isinstance(self._shape(table), UnreadableTable)]
+        return replace(self, tables=tuple(one for one in self.tables if one.name in columns or one in closed))
 
     def shapes(self) -> list[TableShape]:
         """The tables by name, with DuckDB's types; without those that cannot be read."""
