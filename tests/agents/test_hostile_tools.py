@@ -52,7 +52,7 @@ def test_a_lake_is_only_read_and_tells_nothing_hidden(tmp_path):
     folder = tmp_path / "cinema"
     folder.mkdir()
     corpus = lake.lake(folder)
-    lake.hide(corpus)
+    corpus = lake.hide(corpus)
     tools, before = Tools(corpus, limits=lake.LIMITS), lake.listing(folder)
     for statement in one_of(8, lake.HOSTILE):
         sql = lake.filled(statement, folder)
