@@ -142,10 +142,6 @@ class ColumnNotFound(TagframeError, KeyError):
     """The table has no column with that name."""
 
 
-class HiddenColumn(TagframeError, PermissionError):
-    """The column was hidden with ``corpus.hide``: its cells are not read."""
-
-
 class FileNotAllowed(TagframeError, PermissionError):
     """An agent tried to write a file where that is not allowed, or over an existing one."""
 
@@ -166,8 +162,8 @@ class CatalogueWarning(UserWarning):
     """A catalogue could not be read or written; its content is in memory only."""
 
 
-class UnclearViewWarning(UserWarning):
-    """A view may show cells of a hidden column, and its database does not say what the view reads."""
+class HidingWarning(UserWarning):
+    """Something is computed from what is hidden and still read, or a list beside the data hides what is not there."""
 
 
 # --- settings -----------------------------------------------------------------------------------------------------

@@ -324,7 +324,7 @@ def test_cache_lists_and_removes(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert run("cache") == ""
     corpus = tf.open_corpus(DATA, progress=False)
-    corpus.hide("customers.town")
+    corpus = corpus.hide("customers.town")
     listed = {one["name"]: one for one in json.loads(run("cache", "--json"))}
     assert listed["catalogues"]["bytes"] > 0
     assert "hidden columns are shown again" in run("cache", "--remove", "facts", status=1)

@@ -65,7 +65,7 @@ def cell_literals(corpus: Corpus, profile: TableProfile) -> dict[str, CellLitera
 
 def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, CellLiterals]:
     engine = corpus.engine(profile.id)
-    shown = [column for column in profile.columns if column.for_models]
+    shown = list(profile.for_prompts)
     if engine is None or not shown:
         return {}
     first = corpus.read(profile.id, [column.name for column in shown], limit=_ROWS_LOOKED_AT)

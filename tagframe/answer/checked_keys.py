@@ -180,14 +180,14 @@ def _pair(corpus: Corpus, number: int, key: KeyPair) -> dict[str, Any]:
         "first": {"column": key.left, "holds": [*map(_facts, columns[:cut])]},
         "second": {"column": key.right, "holds": [*map(_facts, columns[cut:])]},
     }
-    if key.evidence.contained is not None and all(column.for_models for column in columns):
+    if key.evidence.contained is not None and all(not column.private for column in columns):
         plain["values of the first that the second has"] = f"{key.evidence.contained:.0%}"
     return plain
 
 
 def _facts(column: ColumnProfile) -> dict[str, Any]:
     plain: dict[str, Any] = {"type": column.declared_type or column.family, "description": column.description}
-    if column.for_models:
+    if not column.private:
         plain |= {"distinct": column.distinct, "nulls": column.nulls, "values": _shown(column)}
     return {name: value for name, value in plain.items() if value not in (None, "", [])}
 
@@ -198,7 +198,7 @@ def _columns(corpus: Corpus, key: KeyPair) -> list[ColumnProfile]:
 
 
 def _shown(column: ColumnProfile) -> list[str]:
-    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if column.for_models else []
+    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if not column.private else []
 
 
 def _told(key: KeyPair) -> ToldKey:

@@ -62,7 +62,7 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
 
 def _key_columns(profile: TableProfile) -> list[str]:
     """The columns that identify rows of a table: its primary key, or a column without repeated values."""
-    shown = [column.name for column in profile.columns if column.for_models]
+    shown = [column.name for column in profile.for_prompts]
     if profile.primary_key and set(profile.primary_key) <= set(shown):
         return list(profile.primary_key)
     for column in profile.columns:

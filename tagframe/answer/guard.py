@@ -7,9 +7,11 @@ separate process with its own memory limit. That process can be killed, and can 
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe import logs
-from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.corpus import private_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.sql_reader import (
     KnownTable,
@@ -28,7 +30,7 @@ from tagframe.engines.sql_reader import (
     unknown_tables,
     with_known_names,
 )
-from tagframe.engines.sqlite.statement import SQLITE, RowsOnly
+from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
@@ -120,8 +122,8 @@ MOST_COPIED = 5_000_000
 class Reader:
     """Runs statements over some tables of a corpus, under the guard.
 
-    They run in the engine that holds most of the tables' rows; tables of other engines are copied there once. Hidden
-    columns do not exist for them.
+    They run in the engine that holds most of the tables' rows; tables of other engines are copied there once.
+    Private columns do not exist for them: a model may have written them, and may read their rows.
 
     Attributes:
         corpus: where the tables are.
@@ -215,9 +217,25 @@ class Reader:
         try:
             return self._checked(sql, limits, explain=explain)
         except (UnsafeSQL, SQLFailed) as error:
-            if unseen := fact_store(self.corpus).says_unseen(sql):
-                raise type(error)(f"{error}{unseen}") from None
+            if named := self._private_in(sql):
+                raise type(error)(
+                    f"{named} is private: no statement may read it, because a model may read the rows; "
+                    "corpus.read and merges have it"
+                ) from None
             raise
+
+    def _private_in(self, sql: str) -> str:
+        """A private column that a statement may name; "" for none."""
+        private = private_of(self.corpus)
+        if not private:
+            return ""
+        words = {*re.findall(r"\w+", sql.casefold())}
+        with suppress(UnsafeSQL):
+            for table in self.named(sql).values():
+                for one, column in sorted(private):
+                    if one == table and {*re.findall(r"\w+", column.casefold())} <= words:
+                        return f"{one}.{column}"
+        return ""
 
     def _checked(self, sql: str, limits: SQLLimits, *, explain: bool, whole: bool = False) -> pd.DataFrame:
         engine = self.engine
@@ -227,15 +245,15 @@ class Reader:
         brought = named_tables(checked, self.brought, engine.dialect)
         spent = time.monotonic() - start
         # An engine that only holds rows runs no statement where the tables are: they are copied for each.
-        in_place = not isinstance(engine, RowsOnly) or engine.dialect != RowsOnly.dialect
+        in_place = not engine.is_copied or engine.dialect != SQLITE
         own, others, words = {}, {}, _words_in(checked) if engine.dialect == SQLITE and not whole else None
         for name, id in named.items():
             profile = self.corpus.profile(id)
             if self.corpus.engine(id) == engine and in_place:
-                hidden = tuple(column.name for column in profile.columns if not column.for_models)
-                own[name] = Readable(self.corpus.source_table(id), hidden)
+                columns = tuple(column.name for column in profile.for_prompts)
+                own[name] = Readable(self.corpus.source_table(id), columns)
                 continue
-            shown = [column.name for column in profile.columns if column.for_models]
+            shown = [column.name for column in profile.for_prompts]
             if words is not None:  # one at least: the rows are counted
                 shown = [column for column in shown if column.casefold() in words] or shown[:1]
             copy = next((one for (of, *has), one in self._copies.items() if of == id and {*shown} <= {*has}), None)

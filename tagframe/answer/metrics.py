@@ -32,7 +32,7 @@ def metrics_of(corpus: Corpus) -> list[Metric]:
 def _is_there(metric: Metric, corpus: Corpus) -> bool:
     if not all(id in corpus for id in metric.sources.values()):
         return False
-    seen = {(id, one.name) for id in {*metric.sources.values()} for one in corpus.profile(id).columns if one.for_models}
+    seen = {(id, one.name) for id in {*metric.sources.values()} for one in corpus.profile(id).for_prompts}
     return seen.issuperset(metric.reads)
 
 

@@ -172,7 +172,7 @@ class NearestRows:
         """
         # Columns that were hidden since must not be in texts for a model.
         profiles = map(self.corpus.profile, self.tables)
-        shown = {one.id: [column.name for column in one.columns if column.for_models] for one in profiles}
+        shown = {one.id: [column.name for column in one.for_prompts] for one in profiles}
         if self._indexed is None or self._shown != shown:
             import faiss
 

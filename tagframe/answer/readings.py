@@ -304,7 +304,7 @@ def _sum_or_count(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Iterat
     tables = [] if statement is None else statement.known_tables(statement.tree)
     for alias, table in tables:
         for column in asked.reader.corpus.profile(table.id).columns:
-            is_number = column.for_models and column.family in ("integer", "real")
+            is_number = not column.private and column.family in ("integer", "real")
             if not is_number or noun not in column.name.casefold() or column.name.casefold().endswith("id"):
                 continue
             other = tree.copy()

@@ -169,7 +169,7 @@ def _table(
     described = profile.description[: min(detail.described, _LITTLE.described if is_unlikely else LONGEST)]
     head = f"TABLE {sql_name(name, dialect)}{_comment([', '.join(note for note in notes if note), described])}"
     if is_unlikely:
-        shown = [sql_name(column.name, dialect) for column in profile.columns if column.for_models]
+        shown = [sql_name(column.name, dialect) for column in profile.for_prompts]
         return f"{head}\n  {', '.join(shown)}"
     if detail is _FULL and chance is not None and chance < _BRIEF:
         told = _columns(corpus, profile, _LITTLE)
@@ -193,7 +193,7 @@ def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator
     """For each column that models may see: its name, how its cells are stored, other facts, and its description."""
     stored = cell_literals(corpus, profile)
     for column in profile.columns:
-        if column.for_models:
+        if not column.private:
             yield column.name, *_column(column, stored.get(column.name), detail), column.description[: detail.described]
 
 

@@ -165,7 +165,7 @@ class Text2SQLSyn:
 def _bird_table(name: str, profile: TableProfile) -> str:
     lines = []
     for column in profile.columns:
-        if not column.for_models:
+        if column.private:
             continue
         key = " primary key" if profile.primary_key == (column.name,) else ""
         null = "not null" if column.nulls == 0 else "null"
@@ -180,7 +180,7 @@ def _jar_table(corpus: Corpus, name: str, profile: TableProfile) -> str:
     """The samples are literals of SQL: a text that the model copies is found as it is stored."""
     stored, lines = cell_literals(corpus, profile), []
     for column in profile.columns:
-        if column.for_models:
+        if not column.private:
             known = stored.get(column.name)
             samples = map(repr, column.samples) if known is None else known.values
             shown = ", ".join(list(samples)[:_SAMPLES])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
-from tagframe.corpus.references import Column, ToldKey, in_role
-from tagframe.errors import HiddenColumn, InvalidArgument, JoinError, counted
+from tagframe.corpus.references import ToldKey, in_role
+from tagframe.errors import InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
@@ -74,9 +74,8 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, ac
         "tables": {profile.id: _shape(profile.rows, profile.columns) for profile in corpus.profiles},
         "keys": {str(key): _match_of(corpus, key) for key in keys},
     }
-    hidden = fact_store(corpus).hidden.hidden
     then = now if is_first else _read(path)
-    findings = [*_changes(then["tables"], now["tables"], bound, hidden), *_broken(then["keys"], now["keys"], bound)]
+    findings = [*_changes(then["tables"], now["tables"], bound), *_broken(then["keys"], now["keys"], bound)]
     if is_first:
         path.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return Check(tuple(findings), len(corpus), len(keys), is_first)
@@ -94,7 +93,7 @@ def _shape(rows: int | None, columns: tuple[ColumnProfile, ...]) -> dict[str, An
         distinct = column.distinct / filled if column.distinct is not None and filled else None
         return {"type": column.family, "null": column.null_share, "distinct": distinct}
 
-    return {"rows": rows, "columns": {column.name: shares(column) for column in columns if not column.hidden}}
+    return {"rows": rows, "columns": {column.name: shares(column) for column in columns}}
 
 
 def _match_of(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
@@ -116,8 +115,6 @@ def _match_of(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
             plan = plan_tables(corpus, ends, anchor=ends[0], given=[pair], stack_unions=False)
             _, report = run_plan(plan, corpus, how="left", on_fanout="allow", on_loss="allow", on_ambiguous="allow",
                                  columns=[])  # fmt: skip
-    except HiddenColumn as error:
-        return {"problem": f"it cannot be checked: {error}"}
     except JoinError as error:
         return {"problem": str(error).splitlines()[0]}
     (step,) = report.steps
@@ -143,7 +140,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         raise InvalidArgument(f"{path} was not written by `tagframe check`: {error!r}") from error
 
 
-def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidden: Set[Column]) -> list[str]:
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
     changes = []
     for table, old in then.items():
         if table not in now:
@@ -154,8 +151,6 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidd
             changes.append(f"{table} has {rows:,} rows; before, {before:,}")
         for column, was in old["columns"].items():
             column_now = now[table]["columns"].get(column)
-            if column_now is None and (table, column) in hidden:
-                continue
             if column_now is None:
                 changes.append(f"column {table}.{column} is gone")
                 continue

@@ -346,7 +346,7 @@ def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_ques
         most: how many are shown.
         by_question: how many of them are chosen by the question, before keys are.
     """
-    columns = [column for column in profile.columns if column.for_models]
+    columns = list(profile.for_prompts)
     if len(columns) <= most:
         return columns
     best = relevance.max(axis=0, initial=-np.inf)
@@ -370,7 +370,7 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
     """
     profile, family = index.tables[table], index.families[table]
     columns = nearest_columns(profile, relevance, most, most * 3 // 4)
-    left_out = sum(column.for_models for column in profile.columns) - len(columns)
+    left_out = sum(not column.private for column in profile.columns) - len(columns)
     of_these = {column.name for column in nearest_columns(profile, relevance, detailed, detailed)}
     samples = {
         column.name[:_SAID]: [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]

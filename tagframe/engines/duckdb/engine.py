@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -93,6 +93,11 @@ class LakeEngine(_ReadByDuckDB):
     def _files(self) -> frozenset[str]:
         return frozenset(file for table in self.tables for file in table.files)
 
+    def only(self, columns: Mapping[str, Collection[str]]) -> LakeEngine:
+        """The lake without other tables; those that cannot be read are still told."""
+        closed = [table for table in self.tables if isinstance(self._shape(table), UnreadableTable)]
+        return replace(self, tables=tuple(one for one in self.tables if one.name in columns or one in closed))
+
     def shapes(self) -> list[TableShape]:
         """The tables by name, with DuckDB's types; without those that cannot be read."""
         return [shape for shape in map(self._shape, self.tables) if isinstance(shape, TableShape)]
@@ -152,7 +157,7 @@ class LakeEngine(_ReadByDuckDB):
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a process that can read the named tables' files and nothing else."""
         tables = statement.tables.items()
-        return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
+        return run_statement(statement, {name: (self.lake.opened(one.table), one.columns) for name, one in tables})
 
 
 class LakeRows:
@@ -249,7 +254,7 @@ class DuckDBFrames(FrameEngine):
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
-        frames = {name: readable(self.frames[one.table], one.hidden) for name, one in statement.tables.items()}
+        frames = {name: readable(self.frames[one.table], one.columns) for name, one in statement.tables.items()}
         return run_statement(replace(statement, tables={}, relations={**frames, **statement.relations}), {})
 
 
@@ -261,7 +266,7 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
     """A database file of DuckDB. Tables of other schemas than ``main`` are called ``schema.table``.
 
     Rows are numbered by their row ids. The file is open only while it is read, because nobody can write to it then.
-    Views are not read: they may read any file, and show cells of hidden columns.
+    Views are not read: they may read any file.
     """
 
     path: Path

@@ -140,7 +140,7 @@ class Worker:
         self._connection = None
 
     def _shaped(self, request: Request) -> dict[str, pa.Schema]:
-        """Make empty views with the columns of the tables, without hidden ones; gives the schemas of relations."""
+        """Make empty views with the columns of the tables, that may be read; gives the schemas of relations."""
         schemas = {name: pa.ipc.read_schema(pa.py_buffer(schema)) for name, schema in request["relations"].items()}
         shapes: dict[str, list[tuple[str, str]]] = {name: columns for name, (_, columns) in request["tables"].items()}
         for name, schema in schemas.items():

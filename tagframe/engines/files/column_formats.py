@@ -118,6 +118,16 @@ class Formats:
     not_dates: tuple[str, ...] = ()
     padded: tuple[str, ...] = ()
 
+    def of(self, columns: Collection[str]) -> Formats:
+        """The formats of some columns."""
+
+        def among(formats: Any) -> Any:
+            if isinstance(formats, tuple):
+                return tuple(one for one in formats if one in columns)
+            return {name: one for name, one in formats.items() if name in columns}
+
+        return Formats(**{name: among(formats) for name, formats in vars(self).items()})
+
     @property
     def as_text(self) -> set[str]:
         """The columns that are read as text first."""

@@ -96,9 +96,9 @@ class CSVEngine(FileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        self._say_formats()
+        self._say_formats(shape.columns)
         for frame in self.frames(CHUNK_ROWS):
-            yield frame_chunk(frame)
+            yield frame_chunk(frame[list(shape.columns)])
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
@@ -228,14 +228,13 @@ class CSVEngine(FileEngine):
             found["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
         return found
 
-    def _say_formats(self) -> None:
-        """Say which columns are numbers in a format that was not given, and which are not as they look."""
+    def _say_formats(self, names: Sequence[str]) -> None:
+        """Say which of these columns are numbers in a format that was not given, and which are not as they look."""
 
         def say(what: str, category: type[UserWarning] = ColumnFormatWarning) -> None:
             warn(f"{self.path}: {what}", category)
 
-        (shape,), formats, given = self.shapes(), self.formats, self._given
-        names = shape.columns
+        (shape,), formats, given = self.shapes(), self.formats.of(names), self._given
         unnamed = sum(name.startswith("Unnamed: ") for name in names)
         if shape.comment and "skiprows" not in given:
             titles = self._options(dates=False)["skiprows"]

@@ -182,7 +182,7 @@ class WorkbookEngine(WholeFileEngine):
         if above := title_rows(rows[:LOOKED_AT]):
             note = f"{below_titles(above)}; pandas.read_excel reads all as rows"
             warn(f"sheet {shape.name!r} of {self.path}: {note}", ColumnFormatWarning)
-        return frame_chunks(sheet_frame(rows))
+        return frame_chunks(sheet_frame(rows)[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -310,6 +310,28 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
 def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
     other = "" if key["referred_schema"] in (None, schema) else key["referred_schema"]
     return ForeignKey(tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]), other)
+
+
+def definitions_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[tuple[str, str], str]:
+    """The SQL of views and generated columns, by table and column; see :meth:`tagframe.engines.base.Engine`."""
+    import sqlalchemy as sa
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    inspector = sa.inspect(connection)
+    definitions: dict[tuple[str, str], str] = {}
+    for schema in [inspector.default_schema_name] if schemas is None else schemas:
+        materialized = _if_supported(inspector.get_materialized_view_names, schema=schema)
+        for view in [*inspector.get_view_names(schema), *materialized]:
+            with suppress(sa.exc.SQLAlchemyError, NotImplementedError):
+                text = inspector.get_view_definition(view, schema)
+                definitions[table_key(schema or _PLAIN_DATABASE, view), ""] = str(text or "")
+        columns = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
+        for (_, table), of_table in columns.items():
+            for column in of_table:
+                if computed := column.get("computed"):
+                    key = table_key(schema or _PLAIN_DATABASE, str(table)), str(column["name"])
+                    definitions[key] = str(computed.get("sqltext") or "")
+    return definitions
 
 
 def _if_supported(method: Any, **arguments: Any) -> Any:

@@ -22,7 +22,7 @@ import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics, quoted
 from tagframe.engines.cells import Kind, typed_series
-from tagframe.engines.other_servers.connection import SPOKEN, Address, digest, shape_of, shapes_of
+from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
 from tagframe.engines.pushdown import Pushdown, Refused, Statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
 from tagframe.engines.sqlite.statement import RowsOnly
@@ -148,6 +148,11 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         with self.address.reading("the list of tables") as connection:
             found = shapes_of(connection, self.schemas)
         return [self._with_state(shape, schema) for schema, shape in found.values()]
+
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views and generated columns, as far as the server tells them."""
+        with self.address.reading("the list of views") as connection:
+            return definitions_of(connection, self.schemas)
 
     def _with_state(self, shape: TableShape, schema: str | None) -> TableShape:
         try:

@@ -27,7 +27,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
-from tagframe.engines.sql_text import schema_and_name
+from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """
@@ -41,6 +41,16 @@ WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AN
 _VIEWS = """
 SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
+_DEFINITIONS = """
+SELECT n.nspname::text AS schema, c.relname::text AS name, '' AS column_name, pg_get_viewdef(c.oid) AS definition
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+UNION ALL
+SELECT n.nspname::text, c.relname::text, a.attname::text, pg_get_expr(d.adbin, d.adrelid)
+FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attgenerated <> '' AND NOT a.attisdropped
 """
 
 
@@ -193,6 +203,12 @@ class PostgresEngine(SQLEngine):
             parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
         return ", ".join(parts) or "NULL"
 
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views, materialised ones too, and of generated columns."""
+        with looking(self.server) as session:
+            rows = session.rows(_DEFINITIONS, "the definitions of views")
+        return {(table_key(row["schema"], row["name"]), row["column_name"]): row["definition"] or "" for row in rows}
+
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the system catalogs and of the counters of all tables."""
         with looking(self.server) as session:
@@ -220,7 +236,7 @@ class PostgresEngine(SQLEngine):
             now = self._all_there(tables_now(session, names.values()), list(names)) if names else {}
             schemas = [row["name"] for row in session.rows("SELECT nspname::text AS name FROM pg_namespace")]
             tables = {
-                name: (now[one.table], [c.name for c in now[one.table].columns if c.name not in one.hidden])
+                name: (now[one.table], [c.name for c in now[one.table].columns if c.name in one.columns])
                 for name, one in readables.items()
             }
             return run_statement(statement, session=session, tables=tables, schemas=schemas)

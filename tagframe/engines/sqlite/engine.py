@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -27,7 +27,6 @@ from tagframe.engines.base import (
 from tagframe.engines.cells import typed_frame, typed_series
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.sql_engine import SQLEngine
-from tagframe.engines.sql_text import Derivations, derivations, read_by_generated
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
@@ -129,10 +128,14 @@ class SQLiteEngine(SQLEngine):
         with self._connection(table) as connection:
             yield _Rows(connection, table)
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Generated columns, by the definitions of their tables; views are no tables here."""
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of generated columns; views are no tables here."""
         with self._connection() as connection:
-            return derivations(columns, partial(_generated_from, connection), {})
+            return {
+                (table, column): text
+                for table in _table_names(connection)
+                for column, text in _generated(connection, table).items()
+            }
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Size, time and content of the file, and of its log with what a writer has not yet moved into it."""
@@ -253,19 +256,22 @@ def _table_names(connection: sqlite3.Connection) -> list[str]:
     return sorted(name for name in names if not name.lower().startswith("sqlite_"))
 
 
-def _generated_from(connection: sqlite3.Connection, table: str, column: str) -> list[tuple[str, str]]:
-    """The generated columns of a table that are computed of one."""
-    found = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    generated = [name for _, name, *_, hidden in found if hidden in (2, 3)]
-    if not generated:
-        return []
+def _generated(connection: sqlite3.Connection, table: str) -> dict[str, str]:
+    """The generated columns of a table, and the text that computes each; the whole table's, if that is not clear."""
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    names = [name for _, name, *_, kind in rows if kind in (2, 3)]
+    if not names:
+        return {}
+    import sqlglot
+    from sqlglot import exp
+
     (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
-    names = [name for _, name, *_ in found]
-    return [
-        (table, one)
-        for one in generated
-        if column.casefold() in map(str.casefold, read_by_generated(one, definition, names))
-    ]
+    try:
+        made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
+        parts = {column.name.casefold(): column.sql(dialect="sqlite") for column in made}
+    except sqlglot.errors.SqlglotError:
+        parts = {}
+    return {name: parts.get(name.casefold(), definition) for name in names}
 
 
 def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.Data
     request = {
         "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
-        "tables": {name: (readable.table, list(readable.hidden)) for name, readable in statement.tables.items()},
+        "tables": {name: (readable.table, list(readable.columns)) for name, readable in statement.tables.items()},
         "relations": list(statement.relations),
         "copied": copied,
         "functions": list(_FUNCTIONS),
@@ -211,14 +211,15 @@ class RowsOnly(Engine):
     """Tables that are read whole; statements run over a copy of them in SQLite's memory."""
 
     dialect = SQLITE
+    is_copied = True
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """See the class."""
-        shapes = {shape.name: shape for shape in self.shapes()}
-        copies = {}
-        for name, readable in statement.tables.items():
-            columns = [column for column in shapes[readable.table].columns if column not in readable.hidden]
-            copies[name] = relation(self.scan(readable.table, columns, 1 if statement.explain else None))
+        limit = 1 if statement.explain else None
+        copies = {
+            name: relation(self.scan(readable.table, readable.columns, limit))
+            for name, readable in statement.tables.items()
+        }
         return run_statement(replace(statement, tables={}, relations={**copies, **statement.relations}), file=None)
 
 
