@@ -32,7 +32,7 @@ from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, counted, warn
-from tagframe.kept import replaced
+from tagframe.storage import replaced
 
 FactKey = tuple[str, tuple[str, ...]]
 """The kind, and the subject: a table, a table and a column, the pairs of columns of a key, or the digest of a statement

@@ -12,7 +12,7 @@ from tagframe.corpus.facts import FactKey, Facts, FactsFile, as_description, key
 from tagframe.corpus.references import ToldKey
 from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, SourceNotFound, UnreadableFacts, UnreadableTable, shown_path
-from tagframe.kept import replaced
+from tagframe.storage import replaced
 
 NAME = "tagframe.toml"
 """The name of the file that is read automatically."""
