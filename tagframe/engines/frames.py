@@ -27,7 +27,7 @@ from tagframe.engines.base import (
     frame_chunks,
 )
 from tagframe.engines.cells import Bound, CellTest, Kind, fits, is_read, kind_of
-from tagframe.engines.pushdown import Selection, can_be_said
+from tagframe.engines.pushdown import can_be_written
 from tagframe.engines.sql_text import trees_of
 from tagframe.engines.sqlite.statement import RowsOnly, relation, run_statement
 from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, UnsafeSQL, did_you_mean
@@ -182,22 +182,14 @@ class SeenTable:
     tested: tuple[str, ...] = ()
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        """The rows that are seen, in the source's order.
-
-        The source chooses them if it compares as the rule does; otherwise all are read.
-        """
+        """The rows that are seen, in the source's order."""
         if not self.rule:
             return self.engine.scan(self.table, list(columns), limit)
         tests = _comparisons(self.rule, self.tested)
-        if tests and (block := self.engine.pushdown([self.table])) is not None:
-            with block as source:
-                said = _as_said(tests, lambda name: source.cell_kind(self.table, name))
-                if said and source.takes_keys and all(source.says(self.table, test) for test in said):
-                    return source.frame(self.table, columns, Selection(said), limit)[0]
         frame = self.engine.scan(self.table, list(dict.fromkeys([*columns, *self.tested])))
         kinds = {name: kind_of(frame[name]) for name in self.tested}
         said = _as_said(tests, kinds.__getitem__)
-        if said and all(can_be_said(test, kinds[test.column[1]]) for test in said):
+        if said and all(can_be_written(test, kinds[test.column[1]]) for test in said):
             kept = np.flatnonzero(np.logical_and.reduce([fits(frame[test.column[1]], test) for test in said]))
         else:
             kept = np.array(self._true_of(frame), dtype=np.intp)

@@ -50,8 +50,8 @@ class Where:
         return bool(self.tests or self.functions or self.query)
 
     @property
-    def is_said(self) -> bool:
-        """Whether the tests are the only conditions."""
+    def is_written(self) -> bool:
+        """Whether the tests, which SQL can express, are the only conditions."""
         return self.is_read and not self.functions
 
     @property
@@ -66,7 +66,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MergeRequest:
     """The arguments of a merge; see :func:`tagframe.merging.run_plan`.
 
     Attributes:
@@ -98,6 +98,16 @@ class Asked:
         return self.on_loss == "warn" and self.how == "inner" and bool(self.plan.steps)
 
     @property
+    def is_whole_inner(self) -> bool:
+        """Whether the result has all rows that have a partner, and no other."""
+        return self.how == "inner" and self.limit is None and not self.where
+
+    @property
+    def is_as_of(self) -> bool:
+        """Whether a step looks for the nearest row of a moment, or for an interval around it."""
+        return any(step.key.signs for step in self.plan.steps)
+
+    @property
     def counts_loss(self) -> bool:
         """Whether to count lost rows for the warning if the result does not show them: for a whole anchor, or for
         small tables."""
@@ -110,7 +120,7 @@ class Asked:
         return all(known is not None and known <= _SMALL for known in rows)
 
 
-class LeftToMemory(Exception):
+class NotPushable(Exception):
     """SQL might give another result than pandas, or would not be faster; the message says why."""
 
 
