@@ -58,7 +58,6 @@ from tagframe.errors import (
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
-from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.key_text import text_of
 from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
@@ -443,8 +442,7 @@ class Tools:
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
         hints, roles = said_of_joins(question) if question else (None, None)
         around = tables_around(self.corpus, ids)
-        plan = plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
-        return as_hidden_now(plan, self.corpus, for_models=True)
+        return plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
@@ -460,7 +458,6 @@ class Tools:
                 on_fanout=on_fanout,
                 on_loss="allow",
                 on_ambiguous="allow",
-                for_models=True,
             )
             return frame, account_of(report, plan, self._in_sql(plan), said)
 

@@ -192,9 +192,12 @@ def named_item(source: str, alias: str) -> exp.Expr:
 
 def can_test(pushdown: Pushdown, table: str, test: CellTest) -> bool:
     """Whether a statement can express a test, so that the same rows fit it as in memory."""
-    kind = pushdown.cells(table, test.column[1]).kind
+    cells = pushdown.cells(table, test.column[1])
+    kind = cells.kind
     if test.bound and kind == "text" and not pushdown.sorts_texts:
         return False
+    if cells.key == "null":
+        return not (test.bound and test.is_plain)  # pandas may find no order among nulls
     if not pushdown.is_typed and not test.is_plain:
         # Memory decides what a value without a meaning among such cells is, and compares large numbers with floats.
         small = all(abs(value) < EXACT for value in test.values if isinstance(value, int | float))
@@ -244,9 +247,11 @@ def condition(
     """
     from sqlglot import exp
 
-    kind = pushdown.cells(table, test.column[1]).kind
+    cells = pushdown.cells(table, test.column[1])
+    kind, missing = cells.kind, is_missing(pushdown, column, cells.kind)
+    if cells.key == "null":
+        return missing if test.null else exp.false()
     known = [_written(cell, values) for cell in cells_of(test, kind)]
-    missing = is_missing(pushdown, column, kind)
     if test.bound is not None:
         found = within(column, test.bound, known)
         return exp.and_(found, missing.not_()) if kind in ("real", "decimal") else found

@@ -19,10 +19,10 @@ from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
 from tagframe.joins.components import Components
-from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
+from tagframe.joins.steps import PlanTable
 from tagframe.keys.checking import contains_in
 from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
 from tagframe.keys.inference import (
@@ -30,7 +30,6 @@ from tagframe.keys.inference import (
     LARGE,
     by_database,
     composites_of,
-    single_and_composite_keys,
     single_keys,
     with_composites,
     with_told,
@@ -157,7 +156,7 @@ def plan_tables(
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
         if not gone:
             plan = replace(plan, left_out=tuple(sorted([*left_out, *apart])), unconnected=tuple(sorted(apart)))
-            return placed(plan, corpus)
+            return _with_schemas(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
 
@@ -165,7 +164,7 @@ def plan_tables(
 def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
     """How many rows of a small table are exact copies of others, if only these repeat a column's values; else 0."""
     small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _FEW_CELLS
-    if not small or any(one.hidden for one in table.columns):
+    if not small:
         return 0
     with suppress(CorpusError):
         return copies_in(corpus.read(table.id), [column])
@@ -210,13 +209,6 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     return [key for key in keys_between(corpus, tables).keys if key.score >= ACCEPTED]
 
 
-def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
-    """The key pairs between tables that are more likely right than wrong by what is not hidden, told keys included."""
-    profiles = [corpus.profile(table) for table in tables]
-    found = with_told(with_composites(*single_and_composite_keys(_one_schema(profiles))), profiles)
-    return [key for key in found if key.score >= ACCEPTED]
-
-
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus that are more likely right than wrong, best first."""
     return [key for key in possible_keys(corpus) if key.score >= ACCEPTED]
@@ -237,8 +229,7 @@ def _seen(corpus: Corpus, members: Sequence[TableProfile], around: Sequence[Tabl
     single, proposed = _inferred(corpus, profiles, around)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
-        known = facts_of(corpus).with_hidden([*profiles, *around])
-        single = single_keys(_one_schema(known), contains=contains_in(corpus))
+        single = single_keys(_one_schema([*profiles, *around]), contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
@@ -282,7 +273,7 @@ def _inferred(
     """
     databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(facts_of(corpus).with_hidden(members))), []
+        return single_keys(_one_schema(members)), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}
@@ -339,7 +330,7 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [frame_chunk(rows)])
     counted = {column.name: column for column in found.columns}
     columns = tuple(
-        replace(counted[column.name], position=column.position, description=column.description, hidden=column.hidden)
+        replace(counted[column.name], position=column.position, description=column.description)
         if column.name in counted
         else column
         for column in profile.columns
@@ -348,8 +339,8 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
 
 
 def _may_be_key(column: ColumnProfile) -> bool:
-    """Whether a pass over the column's values is worthwhile; hidden values are never looked at."""
-    if not column.for_models or column.family not in ("integer", "text"):
+    """Whether a pass over the column's values is worthwhile."""
+    if column.family not in ("integer", "text"):
         return False
     return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
 
@@ -377,3 +368,21 @@ def _restored(text: str, members: Sequence[TableProfile]) -> Seen:
 
     profiles = [counted(member) if member.id in counts else member for member in members]
     return Seen(profiles, [KeyPair.from_json(key) for key in keys])
+
+
+def _with_schemas(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
+    """The plan with the schema of each table that a statement has to name."""
+    if not any(_schema(part, corpus) for source in plan.sources for part in source.parts or (source,)):
+        return plan
+    return plan.with_sources(lambda source: _in_schema(source, corpus))
+
+
+def _schema(source: PlanTable, corpus: Corpus) -> str:
+    engine = None if source.parts else corpus.engine(source.table)
+    default = None if engine is None else engine.default_schema
+    return "" if default is None or default == source.database else source.database
+
+
+def _in_schema(source: PlanTable, corpus: Corpus) -> PlanTable:
+    parts = tuple(_in_schema(part, corpus) for part in source.parts)
+    return replace(source, parts=parts, schema=_schema(source, corpus))

@@ -9,9 +9,9 @@ read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -30,19 +30,14 @@ from tagframe.engines.pushdown import (
     is_missing,
     named_column,
 )
-from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.statement import Joined, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
-from tagframe.keys.composite import MOST_ROWS
 from tagframe.merging import advice
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.source_facts import SourceFacts
-from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import MergeRequest, NotPushable
 
-MAX_ERROR_ROWS = 1_000
-"""The largest number of rows of the start table on an error."""
 _SPARSE = 0.25
 _MAX_LONE_TEXTS = 200_000
 """The largest number of distinct text keys without a partner that are compared in canonical form."""
@@ -56,21 +51,20 @@ def merge_in_engine(request: MergeRequest, engine: Engine) -> tuple[pd.DataFrame
 
     Raises:
         NotPushable: the engine runs no joins, SQL might give another result, or it would not be faster.
-        FanOut, RowsLost: as :func:`tagframe.merging.run_plan`; with the first of the rows.
         ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or has changed.
     """
     with _opened(request, engine) as merge:
         merge.check()
         frame, sql = merge.run()
         merge.say_loss(len(frame))
-    return frame, _report(request, engine, merge.pushdown.kind, len(frame), sql)
+    return frame, _report(merge, engine, len(frame), sql)
 
 
 def stream_in_engine(request: MergeRequest, engine: Engine, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
     """The merged rows as the engine makes them, in frames of about so many; returns the report.
 
     Raises:
-        NotPushable, FanOut, …: as :func:`merge_in_engine`, before the first frame.
+        NotPushable, …: as :func:`merge_in_engine`, before the first frame.
     """
     done = 0
     with _opened(request, engine) as merge:
@@ -82,15 +76,16 @@ def stream_in_engine(request: MergeRequest, engine: Engine, rows: int) -> Genera
         if not done:  # the columns of no rows
             yield merge.typed(merge.source.rows(statement))
         merge.say_loss(done)
-    return _report(request, engine, merge.pushdown.kind, done, statement.query)
+    return _report(merge, engine, done, statement.query)
 
 
-def _report(request: MergeRequest, engine: Engine, kind: str, rows: int, sql: str) -> MergeReport:
+def _report(merge: MergeStatements, engine: Engine, rows: int, sql: str) -> MergeReport:
     def count() -> RowCounts:
-        with _opened(request, engine) as again:
-            return again.counts()
+        with _opened(merge.request, engine) as again:
+            return again.counts
 
-    return MergeReport(request.plan, rows, count, kind, sql=sql)
+    counts = merge.counts if "counts" in vars(merge) else count
+    return MergeReport(merge.plan, rows, counts, merge.pushdown.kind, sql=sql)
 
 
 @contextmanager
@@ -181,10 +176,10 @@ class MergeStatements:
     # --- what may run -------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Leave the merge to pandas if SQL might give another result, and refuse lost or repeated rows.
+        """Leave the merge to pandas if SQL might give another result, or if rows that it refuses are needed.
 
         Raises:
-            NotPushable, FanOut, RowsLost: see :func:`merge_in_engine`.
+            NotPushable: see :func:`merge_in_engine`.
         """
         request, pushdown = self.request, self.pushdown
         if request.how == "right":
@@ -201,12 +196,11 @@ class MergeStatements:
         for source in self.plan.sources:
             self._check_aggregates(source)
         self._check_size()
-        if request.on_fanout != "allow":
-            self._refuse_fan_out()
-        if request.on_loss == "raise" and request.how == "inner" and self.plan.steps:
-            if request.on_fanout == "allow" and not all(map(self.is_unique, self.plan.steps)):
-                raise NotPushable("rows are repeated, and lost rows are refused")
-            self._refuse_loss()
+        may_repeat = request.on_fanout != "allow" and not all(map(self.is_unique, self.plan.steps))
+        if may_repeat and any(step.fan_out > 1 for step in self.counts.steps):
+            raise NotPushable("rows are repeated, which needs a warning or an error with them")
+        if request.on_loss == "raise" and request.how == "inner" and self.counts.lost:
+            raise NotPushable("rows are lost, which needs an error with them")
 
     def _check_keys(self, step: JoinStep) -> None:
         for mine, theirs in zip(step.base_columns, step.columns, strict=True):
@@ -268,63 +262,6 @@ class MergeStatements:
         is_made = bool(self.plan.by_id[step.table].aggregates)
         return is_made or self.source.is_unique(self.name(step.table), step.columns)
 
-    # --- what is refused ----------------------------------------------------------------------------------------------
-
-    def _refuse_fan_out(self) -> None:
-        for step in self.plan.steps:
-            if self.is_unique(step):
-                continue
-            shown = {"n": exp.Count(this=exp.Star()), "most": exp.Max(this=named_column(_TIMES, "twice"))}
-            found = self.source.numbers(shown, partial(self._repeated, step))
-            if not found["n"]:
-                continue
-            if self.request.on_fanout == "warn":
-                raise NotPushable("rows are repeated, which needs a warning")
-            is_small = self.source.size(self.name(step.table)) <= MOST_ROWS
-            rows = PlanRows(self.request.corpus, self.plan)
-            copies = rows.copies(step.table, step.columns) if is_small else 0
-            message = advice.fan_out(self.plan, step, found["n"], found["most"], are_all=False, copies=copies)
-            raise FanOut(message, self._start_rows(partial(self._repeated, step)))
-
-    def _repeated(self, step: JoinStep, shown: Sequence[exp.Expr]) -> exp.Select:
-        """The rows so far that have several partners in the step's table."""
-        twice = self._partners(step).having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1)))
-        before = self.joined.select(shown, self.plan.steps[: self.plan.steps.index(step)])
-        pairs = zip(step.base_columns, step.columns, strict=True)
-        equal = [self.key(step.base, mine).eq(named_column(theirs, "twice")) for mine, theirs in pairs]
-        return before.join(twice.subquery("twice"), on=exp.and_(*equal), copy=False)
-
-    def _partners(self, step: JoinStep) -> exp.Select:
-        """The keys of the step's table, each with its number of rows."""
-        times = exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True)
-        keys = [self.key(step.table, column, "brought") for column in step.columns]
-        named = [exp.alias_(key.copy(), name, quoted=True) for key, name in zip(keys, step.columns, strict=True)]
-        query = exp.select(*named, times, copy=False).from_(self._whole(step.table, "brought"), copy=False)
-        return query.where(*(key.copy().is_(exp.null()).not_() for key in keys)).group_by(*keys, copy=False)
-
-    def _refuse_loss(self) -> None:
-        lost, rows = self._losses()
-        if lost:
-            message = advice.loss(self.plan.start, lost, rows)
-            raise RowsLost(
-                f"{message}. The first of them are in .rows of this error. how='left' keeps them",
-                self._start_rows(self._lost_rows),
-            )
-
-    def _lost_rows(self, shown: Sequence[exp.Expr]) -> exp.Select:
-        """The rows of the start table that lack a partner, if no step repeats rows."""
-        partners = (self.joined.column(step.table, step.columns[0]).is_(exp.null()).not_() for step in self.plan.steps)
-        lost = exp.and_(*partners).not_()
-        return self.joined.select(shown, self.plan.steps, join_type="left").where(lost, copy=False)
-
-    def _losses(self) -> tuple[int, int]:
-        """The number of lost rows of the start table, and of all its rows."""
-        if all(map(self.is_unique, self.plan.steps)):
-            found = self.source.numbers({"lost": exp.Count(this=exp.Star())}, self._lost_rows)
-            return found["lost"], self._size_of_start()
-        rows = self._size_of_start()
-        return rows - self._number(self._present), rows
-
     def say_loss(self, rows: int) -> None:
         """Warn of lost rows, unless counting them would take long; ``rows`` is the number that the merge gave."""
         request = self.request
@@ -335,22 +272,11 @@ class MergeStatements:
             size = self._size_of_start()
             lost = size - rows
         elif request.counts_loss:
-            lost, size = self._losses()
+            lost, size = self.counts.lost, self.counts.start_rows
         else:
             return
         if lost:
             advice.say_loss(self.plan.start, lost, size, None)
-
-    def _start_rows(self, query: Callable[[list[exp.Expr]], exp.Select]) -> pd.DataFrame:
-        """The first rows of the start table of a query, in their order; the query is made from the shown columns."""
-        start = self.plan.start
-        called, names = self.name(start), self.plan.by_id[start].columns
-        number = self.pushdown.number(called)
-        self._ordered = () if number is None else (start,)
-        found = query([self.joined.column(start, name) for name in names])
-        found = found if number is None else found.order_by(named_column(number, self._aliases[start]), copy=False)
-        sql = found.limit(MAX_ERROR_ROWS, copy=False).sql(dialect=self.pushdown.dialect)
-        return self.source.rows(Statement(sql, [(called, name, name) for name in names], f"table {called!r}"))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -418,6 +344,7 @@ class MergeStatements:
 
     # --- the account --------------------------------------------------------------------------------------------------
 
+    @cached_property
     def counts(self) -> RowCounts:
         """The row counts of the merge, by one statement."""
         started = time.perf_counter()
@@ -463,6 +390,14 @@ class MergeStatements:
         numbered = exp.select(exp.Star(), number).from_(self._whole(start, "whole"), copy=False).subquery(alias)
         shown = exp.Count(this=exp.Distinct(expressions=[named_column("tagframe row", alias)]))
         return self.joined.select([shown], self.plan.steps, start=numbered).subquery()
+
+    def _partners(self, step: JoinStep) -> exp.Select:
+        """The keys of the step's table, each with its number of rows."""
+        times = exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True)
+        keys = [self.key(step.table, column, "brought") for column in step.columns]
+        named = [exp.alias_(key.copy(), name, quoted=True) for key, name in zip(keys, step.columns, strict=True)]
+        query = exp.select(*named, times, copy=False).from_(self._whole(step.table, "brought"), copy=False)
+        return query.where(*(key.copy().is_(exp.null()).not_() for key in keys)).group_by(*keys, copy=False)
 
     def _step_numbers(self, step: JoinStep, called: str, shown: dict[str, exp.Expr]) -> exp.Expr:
         """A row of the numbers of a step, from the distinct keys of the rows before it and their number of rows.

@@ -127,7 +127,7 @@ class Merge:
         mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
         for owner, column, keys in [*zip(repeat(step.base), step.base_columns, mine),
                                     *zip(repeat(step.table), step.columns, theirs)]:  # fmt: skip
-            advice.refuse_inexact(f"{owner}.{column}", keys, shown=column not in self.plan.source(owner).withheld)
+            advice.refuse_inexact(f"{owner}.{column}", keys)
         compared = step.comparisons
         if step.key.signs:
             called = [(f"{step.base}.{one}", f"{step.table}.{other}") for one, _, other in compared]
@@ -138,9 +138,7 @@ class Merge:
         matched, coerced = int(np.count_nonzero(found.counts)), int(np.count_nonzero(found.coerced))
         if coerced and says:
             equal = len(step.equal_columns)
-            withheld = advice.is_withheld(self.plan, step)
-            example = None if withheld else _first_coerced(mine[:equal], theirs[:equal], matches)
-            advice.say_coercion(step, coerced, rows_in, example)
+            advice.say_coercion(step, coerced, rows_in, _first_coerced(mine[:equal], theirs[:equal], matches))
         if says:
             self._say_written_otherwise(step, mine, theirs, matches)
         if on_fanout != "allow":
@@ -189,8 +187,7 @@ class Merge:
             text: forms[form] for text, form in zip(texts, canonical_all(list(texts))[0], strict=True) if form in forms
         }
         if found:
-            example = None if advice.is_withheld(self.plan, step) else next(iter(found.items()))
-            advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), example)
+            advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), next(iter(found.items())))
 
     def _check_fanout(self, step: JoinStep, found: Matches, reaction: Reaction) -> None:
         repeated = np.flatnonzero(found.counts > 1)
@@ -243,19 +240,15 @@ class Merge:
             self.rows.select(np.flatnonzero(fitting(self.column(column), function)))
 
     def examples(self, lost: Positions) -> pd.DataFrame:
-        """The first lost rows, with the key columns of the start table that are not hidden."""
-        withheld = self.plan.source(self.plan.start).withheld
-        shown = [column for column in advice.key_columns(self.plan) if column not in withheld]
-        return self.tables[self.plan.start][shown].iloc[lost[:3]]
+        """The first lost rows, with the key columns of the start table."""
+        return self.tables[self.plan.start][[*advice.key_columns(self.plan)]].iloc[lost[:3]]
 
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
         """Rows of the start table with all columns, including those that are usually read last."""
         start = self.plan.start
-        source = self.plan.source(start)
-        columns = [column for column in source.columns if column not in source.hidden]
-        rows = self._source.some(start, columns, numbers) if self._late else None
+        rows = self._source.some(start, self.plan.source(start).columns, numbers) if self._late else None
         if rows is None:
-            return self.tables[start].drop(columns=[*source.hidden], errors="ignore").iloc[numbers]
+            return self.tables[start].iloc[numbers]
         return rows.set_axis(numbers, axis="index")
 
     def lost(self) -> Positions:

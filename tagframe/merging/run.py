@@ -21,9 +21,8 @@ from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
-from tagframe.joins.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep, told_by
+from tagframe.joins.steps import How, JoinStep
 from tagframe.keys.matching import is_copy
 from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
@@ -70,7 +69,6 @@ def run_plan(
     corpus: Corpus,
     *,
     by: By | None = None,
-    for_models: bool = False,
     **arguments: Unpack[MergeArguments],
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
@@ -116,8 +114,6 @@ def run_plan(
         validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
             ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
             that the step adds. Null keys, which never match, may repeat.
-        for_models: whether a model reads the result: columns that are hidden from models are then hidden from it, and
-            joined on as columns that are hidden from everybody are.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -134,12 +130,10 @@ def run_plan(
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
-        HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column
-            in a way that tells its cells (:mod:`tagframe.joins.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    merge = _prepared(plan, corpus, by=by, for_models=for_models, **arguments)
+    merge = _prepared(plan, corpus, by=by, **arguments)
     frame, report = _merged(merge.request, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
     merge.say_unmatched(merge.tables_in(frame), report)
@@ -191,7 +185,8 @@ class _Merge:
 
     @cached_property
     def _known(self) -> tuple[frozenset[str], dict[str, str]]:
-        return unprompted_names(self.request.plan, self.names), described_names(self.request.corpus, self.names)
+        corpus = self.request.corpus
+        return unprompted_names(self.request.plan, corpus, self.names), described_names(corpus, self.names)
 
 
 def _prepared(
@@ -208,14 +203,11 @@ def _prepared(
     aggregate: Aggregate | None = None,
     distinct: bool = False,
     validate: Validate | None = None,
-    for_models: bool = False,
 ) -> _Merge:
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
-    plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
         plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
-    refuse_telling(plan, corpus)
     corpus = _with_roles(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
@@ -319,7 +311,7 @@ def merge_batches(
         rows: of each frame; the last one may have fewer.
 
     Raises:
-        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound, HiddenColumn: as :func:`run_plan`.
+        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound: as :func:`run_plan`.
         FanOut, RowsLost, UnreadableTable: when the first frame is requested.
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
@@ -462,18 +454,25 @@ def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) ->
 
 def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
     """The descriptions of columns, by their names in the merged frame."""
-    said = {
+    descriptions = {
         (table, column.name): column.description
         for table in {table for table, _ in names}
         if table in corpus
         for column in corpus.profile(table).columns
         if column.description
     }
-    return {name: said[key] for key, name in names.items() if key in said}
+    return {name: descriptions[key] for key, name in names.items() if key in descriptions}
 
 
-def unprompted_names(plan: JoinPlan, names: Mapping[Column, str]) -> frozenset[str]:
-    """The names in the merged frame of columns that are hidden from models, and of columns that tell their cells."""
-    kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
-    telling = told_by(kept, plan.sources, plan.steps) if kept else kept
-    return frozenset(name for key, name in names.items() if key in telling)
+def unprompted_names(plan: JoinPlan, corpus: Corpus, names: Mapping[Column, str]) -> frozenset[str]:
+    """The names in the merged frame of columns whose cells no prompt has; columns that are equal share a name."""
+    ids = {source.id: [part.id for part in source.parts] or [source.id] for source in plan.sources}
+    unprompted = {
+        (source, column.name.casefold())
+        for source, tables in ids.items()
+        for table in tables
+        if table in corpus
+        for column in corpus.profile(table).columns
+        if column.unprompted
+    }
+    return frozenset(name for (table, column), name in names.items() if (table, column.casefold()) in unprompted)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,6 @@ import pandas as pd
 from tagframe.corpus import Corpus
 from tagframe.corpus.references import Column
 from tagframe.engines.cells import Bound, CellTest, Condition, Either, Every, test_of, tests_of
-from tagframe.errors import ColumnNotFound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging.advice import Reaction
@@ -134,10 +132,8 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
 
     Raises:
         ColumnNotFound: it names no column of the plan.
-        HiddenColumn: it tests one that is hidden, or that tells cells of one.
     """
     if isinstance(where, str):
-        _refuse_hidden(where, plan, columns)
         read = _read(where, columns)
         return Where(() if read is None else read, query=where, is_read=read is not None)
     tests: list[Condition] = []
@@ -149,19 +145,6 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
         else:
             tests.append(test_of(column, value))
     return Where(tuple(tests), tuple(functions))
-
-
-def _refuse_hidden(text: str, plan: JoinPlan, columns: Mapping[str, Column]) -> None:
-    """Refuse an expression that names a hidden column and no other."""
-    names = {name.casefold() for source in plan.sources for name in source.hidden}
-    if not names:
-        return
-    without_texts = re.sub(r"'[^'`]*'|\"[^\"`]*\"", "", text)
-    for quoted, bare in re.findall(r"`([^`\n]+)`|([^\W\d]\w*)", without_texts):
-        name = quoted or bare
-        if name.casefold().rpartition(".")[2] in names and name not in columns:
-            with suppress(ColumnNotFound):
-                plan.find_column(name)
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
-from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
@@ -167,7 +166,7 @@ class RetrievedTables(Public):
         Raises:
             NotConnected: no key pairs connect the tables.
         """
-        return as_hidden_now(self._plan_then, self.corpus)
+        return self._plan_then
 
     @once
     def _plan_then(self) -> JoinPlan:

@@ -109,22 +109,6 @@ def test_only_rows_that_match_travel_and_the_report_says_so(sources, tables):
     assert report.lost == ROWS - len(frame)
 
 
-def test_the_plan_says_what_moves(sources):
-    plan, _ = planned(sources, fact="postgres", customer="lake", place="frames")
-    fact, customer = plan.moves
-    assert (fact.table, fact.place, fact.rows) == ("public.fact", "postgres", ROWS)
-    assert fact.asked_by == ("lake.customer", "frames.place")
-    assert 30 * ROWS < fact.size < 50 * ROWS
-    assert (customer.table, customer.rows, customer.asked_by) == ("lake.customer", 500, ("public.fact",))
-    said = "at most 500 rows (about 10.0 kB) of lake.customer come from duckdb, chosen by keys of public.fact"
-    assert said in " ".join(repr(plan).split())
-    assert f"-- {said}\n" in plan.sql()
-    assert JoinPlan.from_json(plan.to_json()).moves == plan.moves
-    one, _ = planned(sources, fact="postgres", customer="postgres")
-    assert not one.moves
-    assert one.sql().startswith("SELECT")
-
-
 def test_with_a_limit_no_table_is_read_whole_and_counts_come_later(sources):
     plan, corpus = planned(sources, fact="postgres", customer="lake", place="frames")
     frame, report = run_plan(plan, corpus, limit=10, on_loss="allow")
