@@ -26,16 +26,17 @@ from dask.dataframe.extensions import register_dataframe_accessor
 
 from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
-from tagframe.dask.merging import DaskMergeReport, merge, report_of
+from tagframe.dask.merging import merge, report_of
 from tagframe.dask.partition_tasks import PromptColumns
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
+from tagframe.merging import MergeReport
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
 from tagframe.operators.operator import operator_named, operator_names
 from tagframe.operators.public_forms import function, method
 
-__all__ = ["DaskMergeReport", "TagAccessor"]
+__all__ = ["TagAccessor"]
 
 
 @register_dataframe_accessor("tag")
@@ -61,7 +62,7 @@ class TagAccessor:
         return merge(self._frame, other, on=on, **options)
 
     @property
-    def merge_report(self) -> DaskMergeReport:
+    def merge_report(self) -> MergeReport:
         """What :meth:`merge` did to the rows; it is counted when it is first read.
 
         Raises:

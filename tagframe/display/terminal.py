@@ -102,7 +102,7 @@ def plan_text(plan: Plan) -> str:
     through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
     lines = [f"JoinPlan of {counted(len(plan.tables), 'table')}{through}:"]
     lines += [f"  {line}" for line in join_tree(plan).split("\n")]
-    lines += [*map(str, plan.moves), *left_out_lines(plan)]
+    lines += left_out_lines(plan)
     if plan.alternatives:
         lines += [f"{other_ways(plan)}:", *(f"  {line}" for line in alternative_lines(plan))]
     return fitted("\n".join(lines))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers, quoted
-from tagframe.engines.pushdown import Pushdown
+from tagframe.engines.pushdown import Pushdown, Statement, compared
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 
@@ -176,16 +176,20 @@ class SampledValues(Pushdown):
         return form.found(self.values(form.hashes(self.from_item(table), most), table), others)
 
     @abstractmethod
+    def from_item(self, table: str) -> str:
+        """The table in FROM."""
+
+    @abstractmethod
+    def values(self, sql: str, table: str) -> list[Any]:
+        """The one column that a statement gives."""
+
+    def compared(self, table: str, column: str) -> str:
+        """A key column of ``t`` as it is compared."""
+        return compared(self, table, column, "t").sql(dialect=self.dialect)
+
+    @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
         """Whether a text matches a regular expression."""
-
-    def is_odd(self, text: str) -> str:
-        """By a pattern."""
-        return self.matches(text, "[^ -~]")
-
-    def is_dated(self, text: str) -> str:
-        """By a pattern."""
-        return self.matches(text, "^ *[0-9]{4}[-/]")
 
     @abstractmethod
     def form(self, table: str, column: str) -> Form | None:
@@ -220,18 +224,24 @@ class SampledValues(Pushdown):
             f"SELECT count(*) AS seen, count(o.k) AS found FROM v LEFT JOIN "
             f"({theirs} WHERE {self.compared(other, other_column)} IN (SELECT k FROM v)) AS o ON o.k = v.k"
         )
-        found = self.numbers(query)
-        return int(found["seen"]), int(found["found"])
+        numbers = [("", "integer", "seen"), ("", "integer", "found")]
+        found = self.rows(Statement(query, numbers, f"table {other!r}", counts=True))
+        return int(found["seen"].iloc[0]), int(found["found"].iloc[0])
 
     def keys(self, table: str, column: str, most: int) -> pd.Index:
         """Some distinct values of a column that are not null."""
-        return self.index(table, column, self.values(self.some(table, column, most), table))
+        found = self.values(self.some(table, column, most), table)
+        return pd.Index(list(map(int, found)) if self.cells(table, column).key == "integer" else found)
 
     def held(self, table: str, column: str, keys: pd.Index) -> int:
         """How many of these keys a column holds."""
-        query = f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {self.from_item(table)} AS t"
-        counted = f"SELECT count(*) AS n FROM ({query} WHERE {self.one_of(table, column, keys)}) AS s"
-        return int(self.values(counted, table)[0])
+        values: dict[str, Any] = {}
+        key, cells = compared(self, table, column, "t"), self.cells(table, column)
+        condition = self.among(key, cells, keys, values).sql(dialect=self.dialect)
+        query = f"SELECT DISTINCT {key.sql(dialect=self.dialect)} AS k FROM {self.from_item(table)} AS t"
+        counted = f"SELECT count(*) AS n FROM ({query} WHERE {condition}) AS s"
+        found = self.rows(Statement(counted, [("", "integer", "n")], f"table {table!r}", values, counts=True))
+        return int(found["n"].iloc[0])
 
 
 _LONGEST_NUMBER = 60

@@ -54,7 +54,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
 
 def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str] | str) -> PlanTable:
     if functions == FIRST:
-        functions = {one: FIRST for one in source.columns if one not in keys and one not in source.hidden}
+        functions = {one: FIRST for one in source.columns if one not in keys}
         if not functions:
             return replace(source, distinct=True)
     if not isinstance(functions, Mapping) or not functions:
@@ -78,7 +78,7 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
 
 def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, str]:
     """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row."""
-    columns = [column for column in source.columns if column not in keys and column not in source.hidden]
+    columns = [column for column in source.columns if column not in keys]
     measure = next((column for column in columns if is_measure(column)), None)
     column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
     first = f"aggregate={{{source.called!r}: {FIRST!r}}} for the first row of each"

@@ -19,10 +19,10 @@ from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
 from tagframe.joins.components import Components
-from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
+from tagframe.joins.steps import PlanTable
 from tagframe.keys.checking import contains_in
 from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
 from tagframe.keys.inference import (
@@ -156,7 +156,7 @@ def plan_tables(
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
         if not gone:
             plan = replace(plan, left_out=tuple(sorted([*left_out, *apart])), unconnected=tuple(sorted(apart)))
-            return placed(plan, corpus)
+            return _with_schemas(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
 
@@ -368,3 +368,21 @@ def _restored(text: str, members: Sequence[TableProfile]) -> Seen:
 
     profiles = [counted(member) if member.id in counts else member for member in members]
     return Seen(profiles, [KeyPair.from_json(key) for key in keys])
+
+
+def _with_schemas(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
+    """The plan with the schema of each table that a statement has to name."""
+    if not any(_schema(part, corpus) for source in plan.sources for part in source.parts or (source,)):
+        return plan
+    return plan.with_sources(lambda source: _in_schema(source, corpus))
+
+
+def _schema(source: PlanTable, corpus: Corpus) -> str:
+    engine = None if source.parts else corpus.engine(source.table)
+    default = None if engine is None else engine.default_schema
+    return "" if default is None or default == source.database else source.database
+
+
+def _in_schema(source: PlanTable, corpus: Corpus) -> PlanTable:
+    parts = tuple(_in_schema(part, corpus) for part in source.parts)
+    return replace(source, parts=parts, schema=_schema(source, corpus))

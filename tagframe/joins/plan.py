@@ -13,8 +13,7 @@ from tagframe.display import Public
 from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
-from tagframe.joins.moves import PlannedMove, planned_moves
-from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order, withholding
+from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
 from tagframe.keys.key_pair import KeyPair
 
 
@@ -56,7 +55,7 @@ class JoinPlan(Public):
         backwards = sum(step.base == step.key.right_table for step in steps)
         score = sum(step.score for step in steps) / len(steps) if steps else 1.0
         tables = [start, *(step.table for step in steps)]
-        plan = cls(start, tuple(steps), withholding([sources[table] for table in tables], steps), score)
+        plan = cls(start, tuple(steps), tuple(sources[table] for table in tables), score)
         growing = sum(step.grows for step in steps)
         return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
 
@@ -82,11 +81,6 @@ class JoinPlan(Public):
             TableNotFound: the plan has no such table, or two of that name.
         """
         return self.by_id[find_table(table, self.named).id]
-
-    @property
-    def moves(self) -> list[PlannedMove]:
-        """The rows that are moved if the tables are in several engines; see :mod:`tagframe.joins.moves`."""
-        return planned_moves(self.sources, self.steps)
 
     @property
     def by_id(self) -> dict[str, PlanTable]:
@@ -115,7 +109,7 @@ class JoinPlan(Public):
         return [frozenset(group) for group in sets]
 
     def column_names(self) -> dict[Column, str]:
-        """The name in the merged frame of each (table id, column); hidden ones have none.
+        """The name in the merged frame of each (table id, column).
 
         Columns that the plan makes equal share one name: that of the table that is joined first. A name stays as it is
         if only one column has it, and otherwise becomes ``table.column``. Columns of a table in a role are always
@@ -126,8 +120,7 @@ class JoinPlan(Public):
         for step in self.steps:
             for mine, theirs in step.equal_columns:
                 stands_for.setdefault((step.table, theirs), stands_for.get((step.base, mine), (step.base, mine)))
-        every = [(table, column) for table in self.tables for column in by_id[table].columns]
-        order = [(table, column) for table, column in every if column not in by_id[table].hidden]
+        order = [(table, column) for table in self.tables for column in by_id[table].columns]
         kept = [key for key in order if key not in stands_for]
         tables = Counter(source.called for source in self.sources)
         seen = Counter(column for _, column in kept)
@@ -208,8 +201,7 @@ class JoinPlan(Public):
             limit: the largest number of rows.
             dialect: the SQL dialect, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 
-        If the tables are in several engines, no engine can run the statement. Then comments before it say which rows
-        are moved.
+        If the tables are in several engines, no engine can run the statement.
 
         Raises:
             InvalidArgument: sqlglot does not know the dialect, or the dialect cannot express the plan: MySQL has no
@@ -217,8 +209,7 @@ class JoinPlan(Public):
         """
         from tagframe.joins.statement import statement_text
 
-        moves = "".join(f"-- {move}\n" for move in self.moves)
-        return moves + statement_text(self, columns, how, limit, where, dialect)
+        return statement_text(self, columns, how, limit, where, dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.
@@ -268,8 +259,9 @@ class JoinPlan(Public):
         alternatives, ambiguous = (
             [plan.with_sources(told) for plan in ways] for ways in (self.alternatives, self.ambiguous)
         )
-        sources = withholding([*map(told, self.sources)], self.steps)
-        return replace(self, sources=sources, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))
+        return replace(
+            self, sources=tuple(map(told, self.sources)), alternatives=tuple(alternatives), ambiguous=tuple(ambiguous)
+        )
 
     def to_json(self) -> str:
         """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""

@@ -23,7 +23,7 @@ from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
-from tagframe.joins.steps import Order, PlanTable, known_by, known_by_parts, table_order
+from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -132,12 +132,10 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
     plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role)
-    private = tuple(column.name for column in table.columns if column.private)
-    plain = replace(plain, unprompted=private, known_by=known_by(table))
     if stack is None:
         return plain
     parts = tuple(_plan_table(part, False) for part in stack.parts)
-    return replace(plain, parts=parts, origin=stack.origin, known_by=known_by_parts(plain.columns, parts))
+    return replace(plain, parts=parts, origin=stack.origin)
 
 
 def _others(

@@ -46,8 +46,8 @@ def contains_in(corpus: Corpus) -> Contains:
                 here, there = session_of(engine, [mine], opened), session_of(other_engine, [theirs], opened)
             if here is None or there is None:
                 return None
-            kind = here.key_kind(mine, column)
-            if kind != there.key_kind(theirs, other_column) or kind not in ("integer", "text"):
+            kind = here.cells(mine, column).key
+            if kind != there.cells(theirs, other_column).key or kind not in ("integer", "text"):
                 return None
             return _found(here, there, (mine, column), (theirs, other_column), kind)
         return None

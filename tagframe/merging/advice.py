@@ -177,22 +177,12 @@ def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
     warn(message, AmbiguousJoinWarning)
 
 
-def is_withheld(plan: JoinPlan, step: JoinStep) -> bool:
-    """Whether a step joins on a column whose cells no message may show."""
-    return any(
-        column in plan.source(table).withheld
-        for table, columns in ((step.base, step.base_columns), (step.table, step.columns))
-        for column in columns
-    )
-
-
-def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
+def refuse_inexact(name: str, keys: pd.Series) -> None:
     """Refuse keys that may have been rounded: floats so large that several integers share one.
 
     Args:
         name: ``table.column``, for the message.
         keys: the column.
-        shown: whether the message may show one of them.
 
     Raises:
         InexactKeys: there are such keys.
@@ -204,16 +194,15 @@ def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
     limit = 2.0 ** (np.finfo(dtype).nmant + 1)
     rounded = values[np.isfinite(values) & (np.abs(values) >= limit)]
     if len(rounded):
-        such = f" (for example {rounded[0]:.0f})" if shown else ""
+        are = counted(len(rounded), f"key of {name} is a float", f"keys of {name} are floats")
         raise InexactKeys(
-            f"{counted(len(rounded), f'key of {name} is a float', f'keys of {name} are floats')} of {limit:,.0f} and "
-            f"more{such}. There {dtype} rounds integers, so different keys look equal. Read the column as 'Int64', "
-            "which can hold missing values, or as text"
+            f"{are} of {limit:,.0f} and more (for example {rounded[0]:.0f}). There {dtype} rounds integers, so "
+            "different keys look equal. Read the column as 'Int64', which can hold missing values, or as text"
         )
 
 
 def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, Any] | None) -> None:
-    """Warn of rows that match only in canonical form; without an example if the column is hidden."""
+    """Warn of rows that match only in canonical form, with an example if their keys do not look alike."""
     such = ""
     if example is not None:
         such = f", for example {example[0]!r} and {example[1]!r}"
@@ -224,9 +213,9 @@ def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, An
     )
 
 
-def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any] | None) -> None:
+def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any]) -> None:
     """Warn of texts without a partner that would have one in canonical form."""
-    such = "" if example is None else f" (for example {example[0]!r} and {example[1]!r})"
+    such = f" (for example {example[0]!r} and {example[1]!r})"
     warn(
         f"{counted(alone, 'row finds', 'rows find')} no partner on {step}, but texts on the other side may mean the "
         f"same{such}. If they do, write them alike",
@@ -257,18 +246,14 @@ def say_unmatched(steps: Sequence[JoinStep]) -> None:
         warn(f"no row finds a partner on {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
-def fan_out(
-    plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True, wider: str = "", copies: int = 0
-) -> str:
+def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str = "", copies: int = 0) -> str:
     """The message of a step that would repeat rows, and how to avoid it.
 
-    ``are_all`` says whether the error has all of these rows or only the first ones; ``copies`` is the number of rows of
-    the step's table that are exact copies of others, if only these repeat keys.
+    ``copies`` is the number of rows of the step's table that are exact copies of others, if only these repeat keys.
     """
-    shown = "They" if are_all else "The first of them"
     message = (
         f"joining {step.table} on {step} would repeat {counted(rows, 'row')} of {plan.start}, {most:,} times at most. "
-        f"{shown} are in .rows of this error. Pass on_fanout='allow' if the repetition is intended, or"
+        "They are in .rows of this error. Pass on_fanout='allow' if the repetition is intended, or"
     )
     if copies:
         are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")

@@ -90,21 +90,15 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     found = []
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
-        if not step.key.evidence.is_guess or {*step.base_columns} & {*base.hidden}:
-            continue  # a given or declared key is taken as it is, and nothing of a hidden one may be shown
-        mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
+        if not step.key.evidence.is_guess:
+            continue  # a given or declared key is taken as it is
+        mine = {column.casefold(): column for column in base.columns}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
         known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)
         for column in table.columns:
             other = mine.get(column.casefold())
             pair = (step.base, str(other)), (step.table, column)
-            if (
-                other is None
-                or column in table.hidden
-                or used & {*pair}
-                or not _may_tell(column, alike=key)
-                or not {*pair} <= there
-            ):
+            if other is None or used & {*pair} or not _may_tell(column, alike=key) or not {*pair} <= there:
                 continue
             found.append(Shared(step, *pair, not known and _is_kind(column), key))
     return found
@@ -112,10 +106,10 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
 
 def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
     """Columns with the same name in two tables that may be part of a key."""
-    mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
+    mine = {column.casefold(): column for column in base.columns}
     for column in table.columns:
         other, name = mine.get(column.casefold()), names.column_name(column)
-        if other is None or column in table.hidden or not name.entity or names.is_measure(column):
+        if other is None or not name.entity or names.is_measure(column):
             continue
         if not {*name.words} & _AUDIT:
             yield other, column

@@ -20,10 +20,10 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics, quoted
-from tagframe.engines.cells import Kind, typed_series
+from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics
+from tagframe.engines.cells import typed_series
 from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
-from tagframe.engines.pushdown import Pushdown, Refused, Statement
+from tagframe.engines.pushdown import Cells, Pushdown, Refused, Statement, named_column
 from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
@@ -312,24 +312,22 @@ class OtherServerPushdown(Pushdown):
         self.dialect = sqlglot_name(connection.dialect) or ""
         self.joins_outer = self.dialect not in _WITHOUT_OUTER
 
-    def key_kind(self, table: str, column: str) -> str:
+    def cells(self, table: str, column: str) -> Cells:
         """By the declared type; in SQLite, which does not enforce that, also by the values in the rows."""
         known = self._tables[table]
         known.column(column)  # raises where the table has it no more
         declared = known.shape.declared_types[known.shape.columns.index(column)].upper()
-        if _INTEGER.fullmatch(declared):
-            return "integer" if self.dialect != "sqlite" or self._holds_integers(table, column) else ""
+        if _INTEGER.fullmatch(declared) and (self.dialect != "sqlite" or self._holds_integers(table, column)):
+            return Cells("integer", "integer")
         is_text = declared.startswith(("VARCHAR", "TEXT")) and "COLLATE" not in declared
-        return "text" if is_text and self.dialect == "postgres" else ""
+        return Cells("text", "text") if is_text and self.dialect == "postgres" else Cells("", "")
 
     def _holds_integers(self, table: str, column: str) -> bool:
-        odd = f"typeof(t.{quoted(column)}) NOT IN ('integer', 'null')"
-        return not self.values(f"SELECT 1 AS k FROM {self.from_item(table)} AS t WHERE {odd} LIMIT 1", table)
+        from sqlglot import exp
 
-    def cell_kind(self, table: str, column: str) -> Kind:
-        """Of integers, and of texts that are compared by their characters."""
-        kinds: dict[str, Kind] = {"integer": "integer", "text": "text"}
-        return kinds.get(self.key_kind(table, column), "")
+        odd = exp.func("typeof", named_column(column, "t")).isin("integer", "null").not_()
+        query = exp.select("1").from_(self.item(table, "t")).where(odd).limit(1)
+        return not self._run(query.sql(dialect=self.dialect)).fetchall()
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """As it is declared."""
@@ -343,35 +341,14 @@ class OtherServerPushdown(Pushdown):
         found = exp.table_(known.shape.called, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
 
-    def number(self, table: str, alias: str) -> exp.Expr | None:
+    def number(self, table: str) -> str | None:
         """Its key of one integer."""
-        from sqlglot import exp
-
-        key = self._tables[table].number
-        return None if key is None else exp.column(key, table=alias, quoted=True)
+        return self._tables[table].number
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """With the dtypes that :meth:`OtherServerEngine.scan` gives."""
         found = self._run(statement.query).fetchall()
         return statement.frame(lambda names: frame_of(found, names), len(found))
-
-    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        found = self._run(query)
-        return dict(zip(found.keys(), found.one(), strict=True))
-
-    def size(self, table: str) -> int:
-        return int(self.values(f"SELECT count(*) AS n FROM {self.from_item(table)} AS t", table)[0])
-
-    def values(self, sql: str, table: str) -> list[Any]:
-        """As they are; the statement is written with the server's quotes."""
-        import sqlglot
-
-        (query,) = sqlglot.transpile(sql, read="postgres", write=self.dialect)
-        return [value for (value,) in self._run(query)]
-
-    def from_item(self, table: str) -> str:
-        known = self._tables[table]
-        return f"{f'{quoted(known.schema)}.' if known.schema else ''}{quoted(known.shape.called)}"
 
     def _run(self, query: str) -> sa.CursorResult[Any]:
         import sqlalchemy as sa
