@@ -472,11 +472,11 @@ def _named_errors(
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
         if any(table.kind == "v" for table, _ in tables.values()):
             reason = without_cells(state, reason)
-        found: Any = named(error, server)
+        refusal: Any = named(error, server)
         if expired.is_set():
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {excerpt}") from None
-        if isinstance(found, ConnectionRefusedByServer | ServerGone):
-            raise found from None
+        if isinstance(refusal, ConnectionRefusedByServer | ServerGone):
+            raise refusal from None
         if state == "57014":
             raise SQLFailed(
                 f"the SQL was stopped after {limits.seconds:g} seconds, by the server, or earlier by a limit of its "
@@ -493,5 +493,5 @@ def _named_errors(
             reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
         failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {excerpt}")
-        failed.retryable = found.retryable
+        failed.retryable = refusal.retryable
         raise failed from error
