@@ -154,10 +154,6 @@ def run_statement(
     ):
         session.run(_begin(connection.info.server_version, statement.limits, tree))
         _take_role(session)
-        if statement.explain:
-            # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
-            connection.execute(f"EXPLAIN {_without_values(text, values)}", prepare=True)
-            return pd.DataFrame()
         return _rows(connection, text, values, statement, deadline)
 
 
@@ -273,6 +269,8 @@ def _rows(
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
         cursor.execute(_measured(text, most_bytes), values or None)
+        if statement.explain:  # a declared statement is parsed and planned, and its rows are not made
+            return pd.DataFrame()
         connection.execute(lowered("statement_timeout", deadline - time.monotonic(), local=True))
         rows = _fetched(connection, statement, most_bytes)
         described = cursor.description or ()
@@ -423,12 +421,6 @@ def _array_of(kind: Any) -> str:
     if pa.types.is_floating(kind):
         return "float8[]"
     return "bytea[]" if pa.types.is_binary(kind) else "text[]"
-
-
-def _without_values(text: str, values: Sequence[Any]) -> str:
-    for at in range(len(values), 0, -1):
-        text = text.replace(f"unnest(${at}::", "unnest(NULL::").replace(f", ${at}::", ", NULL::")
-    return text
 
 
 def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
