@@ -137,8 +137,8 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         )
     url = url.strip()
     url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
-    found = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
-    engine = found(url, schemas)
+    open_engine = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
+    engine = open_engine(url, schemas)
     if password_from is not None:
         keep_source(engine.identity, password_from)
     return engine

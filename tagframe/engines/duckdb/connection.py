@@ -166,11 +166,11 @@ class Lake:
     def _open(self, table: LakeTable) -> Opened:
         with named_errors(table):
             if not table.files:
-                found = logged(table)
+                log = logged(table)
                 name = f"tagframe {table.format} {table.name}"
-                self._registered[name] = found.source
+                self._registered[name] = log.source
                 columns = self._columns(quoted(name))
-                return Opened(table, quoted(name), columns, logged=found)
+                return Opened(table, quoted(name), columns, logged=log)
             if table.format == "parquet":
                 source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
@@ -222,8 +222,8 @@ class Lake:
             tests = ", ".join(
                 f"coalesce(bool_or(regexp_matches({quoted(name)}, '{texts[name]}')), false)" for name in tested
             )
-            (found,) = self.fetch(f"SELECT {tests} FROM {raw}").to_pylist()
-            types.update({name: "VARCHAR" for name, stays in zip(tested, found.values(), strict=True) if stays})
+            (flags,) = self.fetch(f"SELECT {tests} FROM {raw}").to_pylist()
+            types.update({name: "VARCHAR" for name, stays in zip(tested, flags.values(), strict=True) if stays})
         csv_types = ", ".join(
             f"{quoted_text(name)}: {quoted_text(type)}" for name, type in types.items() if name in written
         )
@@ -231,8 +231,8 @@ class Lake:
         return source, [LakeColumn(column.name, types[column.name]) for column in columns]
 
     def _columns(self, source: str) -> list[LakeColumn]:
-        found = self._cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-        return [LakeColumn(name, type) for name, type, *_ in found]
+        rows = self._cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        return [LakeColumn(name, type) for name, type, *_ in rows]
 
     def fetch(
         self, sql: str, values: Mapping[str, Any] | None = None, sent: Mapping[str, pa.Table] | None = None

@@ -176,8 +176,8 @@ class LakeRows:
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
         tail = "" if limit is None else f" LIMIT {int(limit)}"
         selected = ", ".join(map(quoted, columns)) or "NULL"
-        found = from_arrow(self._lake.fetch(f"SELECT {selected} FROM {self._opened.source}{tail}"))
-        return found if columns else found.iloc[:, :0]
+        frame = from_arrow(self._lake.fetch(f"SELECT {selected} FROM {self._opened.source}{tail}"))
+        return frame if columns else frame.iloc[:, :0]
 
     def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
         import pyarrow as pa
@@ -186,8 +186,8 @@ class LakeRows:
         sent = {} if among is None else {"wanted rows": pa.table({"number": among})}
         chosen = "" if among is None else f' SEMI JOIN "wanted rows" AS w ON {number} = w.number'
         selected = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
-        found = self._lake.fetch(f"SELECT {selected} FROM {source}{chosen} ORDER BY {number}", sent=sent)
-        frame = from_arrow(found)
+        rows = self._lake.fetch(f"SELECT {selected} FROM {source}{chosen} ORDER BY {number}", sent=sent)
+        frame = from_arrow(rows)
         numbers = frame.pop("number").to_numpy(dtype=np.int64)
         return numbers, frame.set_axis(list(columns), axis="columns")
 
@@ -300,10 +300,10 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
             columns_of[row["schema"], row["name"]].append(row)
         for row in keys:
             keys_of[row["schema"], row["name"], row["kind"]].append(row)
-        found = []
+        shapes = []
         for row in tables:
             table = row["schema"], row["name"]
-            found.append(
+            shapes.append(
                 TableShape(
                     _name(*table),
                     tuple(one["column"] for one in columns_of[table]),
@@ -318,7 +318,7 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
                     column_comments=tuple(one["comment"] for one in columns_of[table]),
                 )
             )
-        return found
+        return shapes
 
     @contextmanager
     def reading(self, table: str) -> Iterator[LakeRows]:

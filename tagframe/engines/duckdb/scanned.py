@@ -64,7 +64,7 @@ def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comp
 
     A reader may leave out rows by these: it never leaves out a row for which the condition is true.
     """
-    found: list[Comparison] = []
+    pairs: list[Comparison] = []
     for part in _parts("" if condition is None else str(condition)):
         match = _COMPARISON.fullmatch(part)
         if match is None or match[1] not in schema.names:
@@ -72,10 +72,10 @@ def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comp
         name, sign, number, text = match.groups()
         type = schema.field(name).type
         if number is not None and pa.types.is_integer(type):
-            found.append((name, sign, int(number)))
+            pairs.append((name, sign, int(number)))
         elif text is not None and (pa.types.is_string(type) or pa.types.is_large_string(type)):
-            found.append((name, sign, text))
-    return found
+            pairs.append((name, sign, text))
+    return pairs
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -102,15 +102,15 @@ def array_of(name: str, values: pd.Series) -> pa.Array:
         # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        found = pa.array(cells, type, from_pandas=True)
+        array = pa.array(cells, type, from_pandas=True)
     except OverflowError as error:
         raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
-        found = pa.array(storable(values), from_pandas=True)
-    return _comparable(name, found)
+        array = pa.array(storable(values), from_pandas=True)
+    return _comparable(name, array)
 
 
-def _comparable(name: str, found: pa.Array) -> pa.Array:
+def _comparable(name: str, cells: pa.Array) -> pa.Array:
     """Nanoseconds with a zone as microseconds, where that loses nothing: DuckDB cannot compare nanoseconds with other
     moments. Decimals as those of 38 digits, the longest that it has.
 
@@ -119,20 +119,20 @@ def _comparable(name: str, found: pa.Array) -> pa.Array:
     """
     import pyarrow as pa
 
-    if pa.types.is_decimal256(found.type):
+    if pa.types.is_decimal256(cells.type):
         try:
-            return found.cast(pa.decimal128(38, min(found.type.scale, 38)))
+            return cells.cast(pa.decimal128(38, min(cells.type.scale, 38)))
         except pa.ArrowException as error:
             raise SQLFailed(
                 f"column {name!r} holds decimals of more than 38 digits, the most that DuckDB has: open the frame with "
                 f"it as text, frame.astype({{{name!r}: str}}), or without it, or without engine='duckdb'"
             ) from error
-    if pa.types.is_timestamp(found.type) and found.type.tz is not None and found.type.unit == "ns":
+    if pa.types.is_timestamp(cells.type) and cells.type.tz is not None and cells.type.unit == "ns":
         try:
-            return found.cast(pa.timestamp("us", found.type.tz))
+            return cells.cast(pa.timestamp("us", cells.type.tz))
         except pa.ArrowInvalid:
-            return found
-    return found
+            return cells
+    return cells
 
 
 def _is_column(values: pd.Series) -> bool:
@@ -248,8 +248,8 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
 @cache
 def _worker(reads_relations: bool) -> Kind:
     """The worker process, with the folders of the packages that it needs."""
-    found = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
-    origins = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin is not None]
+    specs = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
+    origins = [Path(spec.origin).resolve() for spec in specs if spec is not None and spec.origin is not None]
     folders = [path.parent.parent if path.name.startswith("__init__.") else path.parent for path in origins]
     # To load what reads relations takes 60 MB and half a second, which should not count as time of the first statement.
     modules = (_SCANNED, _WORKER) if reads_relations else (_WORKER,)

@@ -120,19 +120,19 @@ def lake_tables(folder: Path, *, is_wanted: bool = False, follow_links: bool = F
     them; separate CSV and JSON files only if ``is_wanted``. Links that lead out of the folder are left out, unless
     ``follow_links``.
     """
-    found = [
+    tables = [
         replace(table, follows_links=follow_links)
         for table in _tables(folder, folder, Bounds(folder, follow_links=follow_links))
     ]
-    namesakes = Counter((table.home, table.called) for table in found)
-    found = [
+    namesakes = Counter((table.home, table.called) for table in tables)
+    tables = [
         table if namesakes[table.home, table.called] == 1 else replace(table, called=table.place.name)
-        for table in found
+        for table in tables
     ]
-    stays = [table for table in found if table.gathered or not table.files or table.size >= LARGE]
+    stays = [table for table in tables if table.gathered or not table.files or table.size >= LARGE]
     if not is_wanted and not any(table.format != "csv" or table.gathered for table in stays):
         return []
-    return [table for table in found if is_wanted or table.gathered or table.format not in ("csv", "json")]
+    return [table for table in tables if is_wanted or table.gathered or table.format not in ("csv", "json")]
 
 
 def _tables(folder: Path, root: Path, bounds: Bounds) -> Iterator[LakeTable]:
@@ -201,9 +201,9 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
         UnreadableTable: it finds files of several kinds, or links that lead out of that folder.
     """
     text = os.path.expanduser(pattern)
-    base, found = found_by(text)
+    base, matches = found_by(text)
     base = base.absolute()
-    files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
+    files = [file for file in matches if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
         raise SourceNotFound(f"no file with a table matches {shown_path(pattern)}; looked for {', '.join(FORMATS)}")
     bounds = Bounds(base, follow_links=follow_links)

@@ -148,12 +148,12 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
             raise UnreadableTable(
                 f"{path} is a Delta or Iceberg table, so some of its files may be outdated: open it with tf.open_corpus"
             )
-        found, base = files_below(path), path
+        matches, base = files_below(path), path
     else:
         if not glob.has_magic(str(path)):
             raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
-        base, found = found_by(str(path))
-    files = [file for file in found if _kind(file) is not None and file.is_file()]
+        base, matches = found_by(str(path))
+    files = [file for file in matches if _kind(file) is not None and file.is_file()]
     if not files:
         raise SourceNotFound(f"no Parquet or CSV file in {shown_path(source)}; looked for {', '.join(_PARQUET + _CSV)}")
     return base, files
@@ -206,10 +206,10 @@ class _ParquetRows:
                 # The dataset's own scanner reads ahead of a slow consumer, without a bound.
                 with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
                     for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
-                        found = pa.table(
+                        part_rows = pa.table(
                             [_typed(batch, field, folders.get(field.name)) for field in schema], schema=schema
                         )
-                        yield from_arrow(found if test is None else found.filter(test))
+                        yield from_arrow(part_rows if test is None else part_rows.filter(test))
                         # Otherwise what decoding has taken grows to several times a batch.
                         pa.default_memory_pool().release_unused()
 
@@ -226,7 +226,7 @@ class _ParquetRows:
 
         is_told = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
                    pa.types.is_large_string, pa.types.is_timestamp)  # fmt: skip
-        found = None
+        condition = None
         for name, test in tests.items():
             type, field = self._dataset.schema.field(name).type, pc.field(name)
             if (
@@ -241,8 +241,8 @@ class _ParquetRows:
                     part |= field.isin(pa.array(cells_of(test, kind_of(self.empty([name])[name])), type))
                 except (pa.ArrowException, OverflowError):
                     continue  # a value that the column cannot hold: tested on the rows
-            found = part if found is None else found & part
-        return found
+            condition = part if condition is None else condition & part
+        return condition
 
 
 def _typed(batch: pa.RecordBatch, field: pa.Field, of_folder: Any) -> pa.Array:
@@ -283,13 +283,13 @@ class _CSVRows:
 
     def _dtypes(self) -> dict[str, Any]:
         """The dtype that holds each column of all files, found in a first pass over them."""
-        found: dict[str, set[str]] = {name: set() for name in self.columns}
+        dtypes: dict[str, set[str]] = {name: set() for name in self.columns}
         for engine in self._heads:
             for frame in engine.frames(BATCH_ROWS):
                 for name in frame.columns:
                     if not frame[name].isna().all():
-                        found[name].add(str(frame[name].dtype))
-        return {name: _dtype_of(seen) for name, seen in found.items()}
+                        dtypes[name].add(str(frame[name].dtype))
+        return {name: _dtype_of(seen) for name, seen in dtypes.items()}
 
 
 def _dtype_of(seen: set[str]) -> Any:

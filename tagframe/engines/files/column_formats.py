@@ -61,8 +61,8 @@ class NumberFormat:
     def numbers(self, cells: pd.Series) -> pd.Series:
         """The cells of text as numbers, ``Int64`` or ``Float64``; a blank one is null."""
         known = {text: self.number(text) for text in cells.dropna().unique()}
-        found = [known.get(text) if isinstance(text, str) else None for text in cells]
-        return pd.Series(found, index=cells.index, dtype="Int64" if self.whole else "Float64", name=cells.name)
+        numbers = [known.get(text) if isinstance(text, str) else None for text in cells]
+        return pd.Series(numbers, index=cells.index, dtype="Int64" if self.whole else "Float64", name=cells.name)
 
     def number(self, text: str) -> int | float | None:
         """The number of a cell that has this format; None if it is blank."""
@@ -89,8 +89,8 @@ class NumberFormat:
 def dates(cells: pd.Series, order: Order) -> pd.Series:
     """Cells of text as moments; a blank one is null."""
     known = {text: _moment(text, order) for text in cells.dropna().unique()}
-    found = [known.get(text) if isinstance(text, str) else None for text in cells]
-    return pd.Series(found, index=cells.index, dtype="datetime64[us]", name=cells.name)
+    moments = [known.get(text) if isinstance(text, str) else None for text in cells]
+    return pd.Series(moments, index=cells.index, dtype="datetime64[us]", name=cells.name)
 
 
 @dataclass(frozen=True)
@@ -207,12 +207,12 @@ class Column:
         body = cell["body"]
         self.digits = max(self.digits, sum(map(str.isdigit, body)))
         self.units.add(_unit(cell))
-        fitting = {one: found for one, form in _FORMATS.items() if (found := form.fullmatch(body)) is not None}
+        fitting = {one: match for one, form in _FORMATS.items() if (match := form.fullmatch(body)) is not None}
         if not fitting:  # "1.2.3"
             self.is_number = False
             return
         self.formats = [one for one in self.formats if one in fitting]
-        self.fractions.update(one for one, found in fitting.items() if found["fraction"] is not None)
+        self.fractions.update(one for one, match in fitting.items() if match["fraction"] is not None)
         self.marked.update(mark for mark in ".," if mark in body)
         if any(mark in body for mark in ",.'\u2019 \u00a0\u202f"):
             self.groups.add(len(_GROUP.findall(body)))
@@ -221,12 +221,12 @@ class Column:
             self.groups.add(0)
 
     def _see_date(self, text: str) -> None:
-        found = _DATE.fullmatch(text)
-        possible: set[Order] = {order for order in _ORDERS if found and _moment(text, order) is not None}
-        if found is None or not possible:
+        match = _DATE.fullmatch(text)
+        possible: set[Order] = {order for order in _ORDERS if match and _moment(text, order) is not None}
+        if match is None or not possible:
             self.is_date = False
             return
-        if found["sign"]:
+        if match["sign"]:
             self.year_last = True
             self.orders &= possible
 
@@ -261,10 +261,10 @@ class Column:
         best = next((one for one in formats if not one[1]), formats[0])
         return self._exact(NumberFormat(best[0], best[1], unit, whole=best not in self.fractions))
 
-    def _exact(self, found: NumberFormat) -> NumberFormat | str:
+    def _exact(self, format: NumberFormat) -> NumberFormat | str:
         """The format, or that numbers have more digits than integers or floats of 64 bits hold."""
-        most = _WHOLE_DIGITS if found.whole else _DIGITS
-        return found if self.digits <= most else f"some have {self.digits} digits, and numbers hold {most} at most"
+        most = _WHOLE_DIGITS if format.whole else _DIGITS
+        return format if self.digits <= most else f"some have {self.digits} digits, and numbers hold {most} at most"
 
     def _fits(self, given: tuple[str, str]) -> bool | None:
         """Whether numbers have fractions in the format that was given; None if they do not have this format."""
@@ -328,19 +328,19 @@ def _is_number(cell: re.Match[str]) -> bool:
 
 def _moment(text: str, order: Order) -> dt.datetime | None:
     """The moment that a text names; None for none."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    if found["year"]:
-        year, month, day = found["year"], found["month"], found["day"]
+    if match["year"]:
+        year, month, day = match["year"], match["month"], match["day"]
     else:
-        year, month, day = found["last"], found["first"], found["second"]
+        year, month, day = match["last"], match["first"], match["second"]
         if order == "day first":
             month, day = day, month
     if len(year) == 2:
         year = f"{20 if int(year) < 69 else 19}{year}"  # as POSIX has it
     try:
-        hour, minute, *rest = (found["time"] or "0:00").split(":")
+        hour, minute, *rest = (match["time"] or "0:00").split(":")
         second, _, fraction = (rest[0] if rest else "0").partition(".")
         return dt.datetime(
             int(year), int(month), int(day), int(hour), int(minute), int(second), int(fraction.ljust(6, "0") or 0)
@@ -361,8 +361,8 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         thousands = str(options.get("thousands") or "")
         given = str(options.get("decimal") or ("," if thousands == "." else ".")), thousands
     first = {name: column.number_format(given) for name, column in columns.items()}
-    found = {one.decimal for name, one in first.items() if isinstance(one, NumberFormat) and columns[name].marked}
-    file = next(iter(found)) if len(found) == 1 else ""
+    decimals = {one.decimal for name, one in first.items() if isinstance(one, NumberFormat) and columns[name].marked}
+    file = next(iter(decimals)) if len(decimals) == 1 else ""
     numbers: dict[str, NumberFormat] = {}
     mixed: dict[str, str] = {}
     for name, column in columns.items():

@@ -215,18 +215,18 @@ class CSVEngine(FileEngine):
         """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
         given = self._given
         delimiter = given.pop("delimiter", None) or given.get("sep")
-        found = {**csv_options(self.path, given.get("encoding"), delimiter), **given}
-        self._check_width(found)
+        options = {**csv_options(self.path, given.get("encoding"), delimiter), **given}
+        self._check_width(options)
         if is_known(given):
-            found = {name: value for name, value in found.items() if name not in _SEPARATORS}
-        plain = {name: value for name, value in found.items() if name not in _DATES}
+            options = {name: value for name, value in options.items() if name not in _SEPARATORS}
+        plain = {name: value for name, value in options.items() if name not in _DATES}
         if not dates or "date_format" not in given:
             return plain
         if "parse_dates" not in given:
             head = pd.read_csv(self.path, dtype=str, nrows=_SNIFFED_ROWS, **plain)
             cells = {name: head[name].dropna() for name in head.columns}
-            found["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
-        return found
+            options["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
+        return options
 
     def _say_formats(self, names: Sequence[str]) -> None:
         """Say which of these columns are numbers in a format that was not given, and which are not as they look."""

@@ -104,8 +104,8 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
 
 def _reader() -> str | None:
     """The folder of the package that reads workbooks, or None where it is not installed."""
-    found = importlib.util.find_spec(_READER)
-    return None if found is None or found.origin is None else str(Path(found.origin).resolve().parent.parent)
+    spec = importlib.util.find_spec(_READER)
+    return None if spec is None or spec.origin is None else str(Path(spec.origin).resolve().parent.parent)
 
 
 def _nothing(*question: Any) -> bytes:

@@ -281,7 +281,7 @@ def shape_of(connection: sa.Connection, key: str) -> SchemaAndShape | None:
 def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, SchemaAndShape]:
     from sqlalchemy.engine.reflection import ObjectKind
 
-    found = {}
+    shapes = {}
     for schema in schemas:
         options: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
         columns = inspector.get_multi_columns(**options)
@@ -303,8 +303,8 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
                 comment=(comments.get(known_as) or {}).get("text") or "",
                 column_comments=tuple(column.get("comment") or "" for column in of_table),
             )
-            found[shape.name] = (schema, shape)
-    return dict(sorted(found.items()))
+            shapes[shape.name] = (schema, shape)
+    return dict(sorted(shapes.items()))
 
 
 def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:

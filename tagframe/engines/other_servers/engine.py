@@ -146,8 +146,8 @@ class OtherServerEngine(SQLEngine, RowsOnly):
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
         with self.address.reading("the list of tables") as connection:
-            found = shapes_of(connection, self.schemas)
-        return [self._with_state(shape, schema) for schema, shape in found.values()]
+            shapes = shapes_of(connection, self.schemas)
+        return [self._with_state(shape, schema) for schema, shape in shapes.values()]
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns, as far as the server tells them."""
@@ -177,10 +177,10 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         """The rows of a table in pieces, as they arrive."""
         table = self._table(shape.name)
         with self.address.reading(f"table {shape.name!r}") as connection:
-            found = connection.execution_options(stream_results=True, max_row_buffer=CHUNK_ROWS).execute(
+            rows_of_table = connection.execution_options(stream_results=True, max_row_buffer=CHUNK_ROWS).execute(
                 table.select(shape.columns)
             )
-            for rows in found.partitions(CHUNK_ROWS):
+            for rows in rows_of_table.partitions(CHUNK_ROWS):
                 yield Chunk(len(rows), [column_of(values) for values in zip(*rows, strict=True)])
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
@@ -249,10 +249,10 @@ class OtherServerEngine(SQLEngine, RowsOnly):
             UnreadableTable: it no longer exists.
         """
         with self.address.reading(f"table {name!r}") as connection:
-            found = shape_of(connection, name)
-        if found is None:
+            table = shape_of(connection, name)
+        if table is None:
             raise table_gone(name, self.identity)
-        return ServerTable(found[1], found[0])
+        return ServerTable(table[1], table[0])
 
 
 class _Rows:

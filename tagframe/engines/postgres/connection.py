@@ -457,8 +457,8 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
     state = getattr(error, "sqlstate", None) or ""
     if module.startswith("pyarrow"):
         # The error of a stream is the driver's message, with the state at its end.
-        found = re.search(r"SQLSTATE: (\w{5})", str(error))
-        state = found[1] if found else ""
+        match = re.search(r"SQLSTATE: (\w{5})", str(error))
+        state = match[1] if match else ""
     message = server.without_options(without_cells(state, _words(error)))
     if state[:2] in ("28", "3D") or state == "57P04" or (not state and _is_refused(str(error))):
         return ConnectionRefusedByServer(
@@ -471,9 +471,9 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
             "same call connects again"
         )
     about = f"{what} of {server.identity}" if what else server.identity
-    found_error = _of_state(state, about, message)
-    found_error.retryable = is_passing(state)
-    return found_error
+    refusal = _of_state(state, about, message)
+    refusal.retryable = is_passing(state)
+    return refusal
 
 
 def is_passing(state: str) -> bool:

@@ -91,11 +91,11 @@ class PostgresEngine(SQLEngine):
             SourceNotFound: a schema that was asked for is not there.
         """
         with looking(self.server) as session:
-            found = _contents(self, session)
+            contents = _contents(self, session)
         for name in self.schemas or ():
-            if name not in found.schemas:
-                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
-        return found
+            if name not in contents.schemas:
+                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, contents.schemas)}")
+        return contents
 
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
@@ -161,12 +161,12 @@ class PostgresEngine(SQLEngine):
         """
         as_text: set[int] = set()
         while True:
-            found = reads.fetch(f"SELECT {self.selected(columns, as_text)} {rest}", what, few=few)
+            rows = reads.fetch(f"SELECT {self.selected(columns, as_text)} {rest}", what, few=few)
             if not columns:
-                return pd.DataFrame(index=pd.RangeIndex(found.num_rows))
-            odd = set(out_of_calendar(found)) - as_text
+                return pd.DataFrame(index=pd.RangeIndex(rows.num_rows))
+            odd = set(out_of_calendar(rows)) - as_text
             if not odd:
-                return frame_of(found, columns)
+                return frame_of(rows, columns)
             as_text |= odd
 
     def stepped(
@@ -180,15 +180,15 @@ class PostgresEngine(SQLEngine):
                 query = f"SELECT {self.selected(columns, as_text)} {rest}"
                 with reads.errors(what):
                     reads.run(f"DECLARE tagframe NO SCROLL CURSOR FOR {query}; MOVE FORWARD {done} FROM tagframe")
-            found = reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
-            odd = set(out_of_calendar(found)) - as_text if columns else set()
+            batch = reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
+            odd = set(out_of_calendar(batch)) - as_text if columns else set()
             if moved := bool(odd):  # the same rows again, of the same state
                 as_text |= odd
                 reads.run("CLOSE tagframe")
                 continue
-            size = found.num_rows
+            size = batch.num_rows
             if size:
-                yield frame_of(found, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
+                yield frame_of(batch, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
             done += size
             if size < rows:
                 return
@@ -241,11 +241,11 @@ class PostgresEngine(SQLEngine):
             }
             return run_statement(statement, session=session, tables=tables, schemas=schemas)
 
-    def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
+    def _all_there(self, known: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
         for table in tables:
-            if table not in found:
+            if table not in known:
                 raise table_gone(table, self.identity)
-        return found
+        return known
 
     def columns_of(self, table: ServerTable, names: Sequence[str]) -> list[ServerColumn]:
         """Columns of a table as it is now.

@@ -240,16 +240,16 @@ def state_of(session: Session, schemas: Sequence[str] | None) -> str:
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
         for query in _QUERIES
     ]
-    found = session.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state")
-    return hashlib.sha256(f"{known}{found[0]['state']}".encode()).hexdigest()
+    states = session.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state")
+    return hashlib.sha256(f"{known}{states[0]['state']}".encode()).hexdigest()
 
 
 def contents_of(session: Session, schemas: Sequence[str] | None) -> Contents:
     """The tables of some schemas, or of all that may be read."""
     known = session.rows(_SCHEMAS)
     where = _chosen(known, schemas)
-    found = _tables(*(session.rows(_within(query, where)) for query in _QUERIES))
-    readable = [table for table, may_read in found if table.columns or may_read]
+    tables = _tables(*(session.rows(_within(query, where)) for query in _QUERIES))
+    readable = [table for table, may_read in tables if table.columns or may_read]
     return Contents(tuple(readable), tuple(row["name"] for row in known))
 
 
@@ -302,13 +302,13 @@ def _tables(
     def names(oid: int, numbers: str) -> tuple[str, ...] | None:
         """None where one of them may not be read."""
         known = {row["number"]: row["name"] for row in columns_of[oid]}
-        found = [known[int(number)] for number in numbers.split(",") if int(number) in known]
-        return tuple(found) if len(found) == numbers.count(",") + 1 else None
+        named = [known[int(number)] for number in numbers.split(",") if int(number) in known]
+        return tuple(named) if len(named) == numbers.count(",") + 1 else None
 
     result = []
     for row in tables:
         oid = row["oid"]
-        keys = [(key["is_primary"], found) for key in unique_of[oid] if (found := names(oid, key["columns"]))]
+        keys = [(key["is_primary"], key_names) for key in unique_of[oid] if (key_names := names(oid, key["columns"]))]
         references = []
         checked = []
         for key in foreign_of[oid]:
@@ -326,8 +326,8 @@ def _tables(
                     row["name"],
                     row["kind"],
                     own,
-                    next((found for is_primary, found in keys if is_primary), ()),
-                    tuple(found for _, found in keys),
+                    next((key_names for is_primary, key_names in keys if is_primary), ()),
+                    tuple(key_names for _, key_names in keys),
                     tuple(dict.fromkeys(references)),
                     tuple(checked),
                     None if row["unknown"] or row["kind"] == "v" else _grown(row),
@@ -344,10 +344,10 @@ def _tables(
 
 
 def _by_table(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
+    groups: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row["oid"]].append(row)
-    return found
+        groups[row["oid"]].append(row)
+    return groups
 
 
 def _column(row: Row) -> ServerColumn:
@@ -411,8 +411,8 @@ def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, 
 
     Their counts and foreign keys are not looked up.
     """
-    found = session.rows(_of(_SOME_TABLES, names))
-    return {table.key: table for table in some_tables(session, found)}
+    rows = session.rows(_of(_SOME_TABLES, names))
+    return {table.key: table for table in some_tables(session, rows)}
 
 
 def remembered(server: Server, names: Collection[QualifiedName]) -> Remembered | None:

@@ -154,10 +154,6 @@ def run_statement(
     ):
         session.run(_begin(connection.info.server_version, statement.limits, tree))
         _take_role(session)
-        if statement.explain:
-            # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
-            connection.execute(f"EXPLAIN {_without_values(text, values)}", prepare=True)
-            return pd.DataFrame()
         return _rows(connection, text, values, statement, deadline)
 
 
@@ -273,6 +269,8 @@ def _rows(
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
         cursor.execute(_measured(text, most_bytes), values or None)
+        if statement.explain:  # a declared statement is parsed and planned, and its rows are not made
+            return pd.DataFrame()
         connection.execute(lowered("statement_timeout", deadline - time.monotonic(), local=True))
         rows = _fetched(connection, statement, most_bytes)
         described = cursor.description or ()
@@ -425,12 +423,6 @@ def _array_of(kind: Any) -> str:
     return "bytea[]" if pa.types.is_binary(kind) else "text[]"
 
 
-def _without_values(text: str, values: Sequence[Any]) -> str:
-    for at in range(len(values), 0, -1):
-        text = text.replace(f"unnest(${at}::", "unnest(NULL::").replace(f", ${at}::", ", NULL::")
-    return text
-
-
 def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
     """Cells as :func:`~tagframe.engines.cells.typed_series`; exact decimals where the column is declared exact."""
     kinds = set(map(type, values)) - {type(None)}
@@ -472,11 +464,11 @@ def _named_errors(
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
         if any(table.kind == "v" for table, _ in tables.values()):
             reason = without_cells(state, reason)
-        found: Any = named(error, server)
+        refusal: Any = named(error, server)
         if expired.is_set():
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {excerpt}") from None
-        if isinstance(found, ConnectionRefusedByServer | ServerGone):
-            raise found from None
+        if isinstance(refusal, ConnectionRefusedByServer | ServerGone):
+            raise refusal from None
         if state == "57014":
             raise SQLFailed(
                 f"the SQL was stopped after {limits.seconds:g} seconds, by the server, or earlier by a limit of its "
@@ -493,5 +485,5 @@ def _named_errors(
             reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
         failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {excerpt}")
-        failed.retryable = found.retryable
+        failed.retryable = refusal.retryable
         raise failed from error
