@@ -157,9 +157,9 @@ class Known:
         row = np.full(len(self.times), -1)
         row[statements] = np.arange(len(statements))
         inside = self.members[row[self.members[:, 0]] >= 0]
-        found = np.zeros((len(statements), self.count), dtype=bool)
-        found[row[inside[:, 0]], inside[:, 1]] = True
-        return found
+        reads = np.zeros((len(statements), self.count), dtype=bool)
+        reads[row[inside[:, 0]], inside[:, 1]] = True
+        return reads
 
     @cached_property
     def trust(self) -> float:
@@ -191,17 +191,17 @@ class Known:
 
     def without(self, statements: Iterable[int]) -> Known:
         """The same without some statements; the trust in questions and their nearness to each other stay unchanged."""
-        kept = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
+        others = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
         number = np.full(len(self.times), -1)
-        number[kept] = np.arange(len(kept))
+        number[others] = np.arange(len(others))
         members = self.members[number[self.members[:, 0]] >= 0]
         asks = number[self.questions] >= 0
-        found = Known(
+        rest = Known(
             np.stack([number[members[:, 0]], members[:, 1]], axis=1),
-            self.count, self.times[kept], number[self.questions[asks]], self.vectors[asks],
+            self.count, self.times[others], number[self.questions[asks]], self.vectors[asks],
         )  # fmt: skip
-        found.__dict__.update(trust=self.trust, nearness=self.nearness)
-        return found
+        rest.__dict__.update(trust=self.trust, nearness=self.nearness)
+        return rest
 
     def signals(self, vector: Floats | None, prior: Floats, weights: Floats) -> Floats:
         """The learned evidence for each table and one question: shape (n, len(SIGNALS)).
@@ -211,22 +211,22 @@ class Known:
             prior: shape (n,), the first stage's score; the best is 0.
             weights: shape (len(SIGNALS),); they choose the likely tables for ``together``.
         """
-        found = np.zeros((self.count, len(SIGNALS)))
-        found[:, 0] = prior
-        found[:, 1] = np.log1p(2 * self.usage)
+        evidence = np.zeros((self.count, len(SIGNALS)))
+        evidence[:, 0] = prior
+        evidence[:, 1] = np.log1p(2 * self.usage)
         if vector is not None and len(self.questions) and self.trust:
             cosine = self.vectors @ vector
             share, nearest = np.zeros((2, len(self.times)))
             share[self.questions] = _weights(cosine[None])[0]
             nearest[self.questions] = np.maximum(cosine, 0.0)
             statement, table = self.members.T
-            found[:, 2] = self.trust * np.bincount(table, share[statement], minlength=self.count)
-            np.maximum.at(found[:, 3], table, self.trust * nearest[statement])
-        scores = found @ weights
+            evidence[:, 2] = self.trust * np.bincount(table, share[statement], minlength=self.count)
+            np.maximum.at(evidence[:, 3], table, self.trust * nearest[statement])
+        scores = evidence @ weights
         odds = np.exp(scores - scores.max(initial=-np.inf))
         each = np.minimum(_LIKELY * odds / max(float(odds.sum()), 1e-300), 1.0) / (self.usage + 1)
-        found[:, 4] = self.by_table(self.by_statement(each)) - self.usage * each
-        return found
+        evidence[:, 4] = self.by_table(self.by_statement(each)) - self.usage * each
+        return evidence
 
     def examples(self, vector: Floats | None, shares: Sequence[float] = (1.0, 1.0)) -> Examples:
         """The nearest examples of a question, with the weight of each, and of all of them (:meth:`shares`)."""
@@ -258,10 +258,10 @@ def known_of(index: RetrievalIndex, statements: Sequence[Statement], vectors: Ve
         vectors: the store of vectors of questions.
     """
     given = tuple(statements)
-    held = _made.get(index)
-    if held is None or held[0] != given:
-        held = _made[index] = given, _known(index, given, vectors)
-    return held[1] if len(held[1].members) else None
+    made = _made.get(index)
+    if made is None or made[0] != given:
+        made = _made[index] = given, _known(index, given, vectors)
+    return made[1] if len(made[1].members) else None
 
 
 def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: VectorStore) -> Known:
@@ -271,16 +271,16 @@ def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: Vect
         for row, one in enumerate(statements)
         for table in sorted({position[id] for id in one.tables if id in position})
     ]
-    asked = [row for row, one in enumerate(statements) if one.question] if index.embedder is not None else []
+    with_question = [row for row, one in enumerate(statements) if one.question] if index.embedder is not None else []
     encoded = np.zeros((0, 0))
-    if asked and index.embedder is not None:
-        known, rows = vectors.encode(index.embedder, [statements[row].question for row in asked])
+    if with_question and index.embedder is not None:
+        known, rows = vectors.encode(index.embedder, [statements[row].question for row in with_question])
         encoded = known[rows].astype(np.float64)
     return Known(
         np.array(members, dtype=np.intp).reshape(-1, 2),
         len(index.tables),
         np.array([1 + np.log(max(one.times, 1)) for one in statements]),
-        np.array(asked, dtype=np.intp),
+        np.array(with_question, dtype=np.intp),
         encoded,
     )
 
@@ -293,11 +293,11 @@ def correction_of(index: RetrievalIndex, statements: Sequence[Statement], questi
         statements: the statements that were learned; of two corrections of this question, the later one counts.
         question: as asked.
     """
-    asked = spoken(question.text)
-    said = [one for one in statements if one.by == "user" and one.question and spoken(one.question) == asked]
-    if not said:
+    text = spoken(question.text)
+    corrections = [one for one in statements if one.by == "user" and one.question and spoken(one.question) == text]
+    if not corrections:
         return None
-    tables = {*said[-1].tables}
+    tables = {*corrections[-1].tables}
     is_in = [bool(tables & {*(one.parts or (one.table.id,))}) for one in index.families]
     return np.where(is_in, CERTAIN, -CERTAIN)
 

@@ -98,28 +98,28 @@ class TableHit:
         gone = [(column, words) for column, words in self.cells if column in columns]
         if not gone:
             return self
-        said = tuple(f"{words!r} is in {column}" for column, words in gone)
+        hidden = tuple(f"{words!r} is in {column}" for column, words in gone)
         return replace(
             self,
             cells=tuple(one for one in self.cells if one not in gone),
-            reasons=tuple(reason for reason in self.reasons if not reason.startswith(said)),
+            reasons=tuple(reason for reason in self.reasons if not reason.startswith(hidden)),
         )
 
 
 class _HitsNow:
     """The tables of a result. Reasons do not quote cells of columns that were hidden after the search."""
 
-    def __get__(self, found: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
-        hits: tuple[TableHit, ...] = found.__dict__["tables"]
+    def __get__(self, tables: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
+        hits: tuple[TableHit, ...] = tables.__dict__["tables"]
         return tuple(
-            hit._without_cells_of([one.name for one in found.corpus.profile(hit.id).columns if not one.for_models])
-            if hit.cells and hit.id in found.corpus
+            hit._without_cells_of([one.name for one in tables.corpus.profile(hit.id).columns if not one.for_models])
+            if hit.cells and hit.id in tables.corpus
             else hit
             for hit in hits
         )
 
-    def __set__(self, found: RetrievedTables, hits: tuple[TableHit, ...]) -> None:
-        found.__dict__["tables"] = hits
+    def __set__(self, tables: RetrievedTables, hits: tuple[TableHit, ...]) -> None:
+        tables.__dict__["tables"] = hits
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +150,13 @@ class RetrievedTables(Public):
     @property
     def ids(self) -> list[str]:
         """The ids of the tables; the anchor comes first, if there is one."""
-        found = [hit.id for hit in self.tables]
-        return found if self.anchor is None else [self.anchor, *found]
+        ids = [hit.id for hit in self.tables]
+        return ids if self.anchor is None else [self.anchor, *ids]
 
     def _members(self) -> list[str]:
         """The ids of all tables, with every piece of a table in pieces; the anchor first."""
-        found = [id for hit in self.tables for id in hit.parts or (hit.id,)]
-        return found if self.anchor is None else [self.anchor, *found]
+        members = [id for hit in self.tables for id in hit.parts or (hit.id,)]
+        return members if self.anchor is None else [self.anchor, *members]
 
     @property
     def join_plan(self) -> JoinPlan:
@@ -181,7 +181,7 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
-        hints, said = role_readers(self.question)
+        hints, by_words = role_readers(self.question)
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,
@@ -198,7 +198,7 @@ class RetrievedTables(Public):
                 for id in hit.parts or (hit.id,)
             ],
             min_chance=min_chance,
-            roles=roles or said,
+            roles=roles or by_words,
         )
 
     @property
@@ -362,8 +362,8 @@ class RetrievedTables(Public):
             TableNotFound: a table is not among these.
             InvalidArgument: no table would be left.
         """
-        kept = {self._member(table) for table in tables}
-        gone = {*self._members()} - kept
+        chosen = {self._member(table) for table in tables}
+        gone = {*self._members()} - chosen
         return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
 
     def add(self, *tables: str) -> RetrievedTables:
@@ -382,9 +382,9 @@ class RetrievedTables(Public):
         profiles = [self.corpus.profile(id) for hit in self.tables for id in hit.parts or (hit.id,)]
         wanted = table.casefold()
         for names in ([profile.id for profile in profiles], [profile.name for profile in profiles]):
-            found = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
-            if len(found) == 1:
-                return found[0]
+            matches = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
+            if len(matches) == 1:
+                return matches[0]
         raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}")
 
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
@@ -468,8 +468,8 @@ class RetrievedTables(Public):
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan is pickled if it was made.
-        kept = {*(one.name for one in fields(self)), "_plan_then"}
-        return {name: value for name, value in self.__dict__.items() if name in kept} | {"tables": self.tables}
+        names = {*(one.name for one in fields(self)), "_plan_then"}
+        return {name: value for name, value in self.__dict__.items() if name in names} | {"tables": self.tables}
 
     def __repr__(self) -> str:
         from tagframe.display import found_text

@@ -154,7 +154,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     database_words = index.by_database(words)
     widths = index.widths
     database_width = np.log(np.maximum(np.bincount(index.database, widths), 1.0))[index.database]
-    found = {
+    signals = {
         "dense": dense,
         "lexical": lexical,
         "column": relevance.column,
@@ -197,7 +197,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     each = float(max(len(words), 1))
     scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most}
     evidence = Evidence(
-        np.stack([found[name] for name in SIGNALS], axis=1),
+        np.stack([signals[name] for name in SIGNALS], axis=1),
         np.concatenate([rows for _, rows, _ in blocks]).reshape(-1, count),
         np.repeat([int(kind) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
         np.repeat([1 / scale.get(kind, 1.0) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
@@ -270,13 +270,15 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
 
 def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:
     """The signals of values found in cells."""
-    found = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
+    signals = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
     for hit in hits:
         tables = list(hit.tables)
-        found["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (_MULTIWORD if " " in hit.text else 1)
+        signals["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (
+            _MULTIWORD if " " in hit.text else 1
+        )
         if hit.is_name and len(tables) == 1 and not index.vocabulary.explains(hit.text):
-            found["only_value"][tables] += 1.0
-    return found
+            signals["only_value"][tables] += 1.0
+    return signals
 
 
 def _mean(rows: Floats) -> Floats:
@@ -335,16 +337,16 @@ def _top3(index: RetrievalIndex, together: Floats) -> Floats:
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
     """The relevance that tables get from the most relevant tables to which they are linked."""
-    found = np.zeros(len(together))
+    relevance = np.zeros(len(together))
     for table in best_first(together)[:_NEIGHBOURS_OF].tolist():
         for other, score in index.links.of(table):
-            found[other] = max(found[other], score * together[table])
-    return found
+            relevance[other] = max(relevance[other], score * together[table])
+    return relevance
 
 
 def near_duplicates(index: RetrievalIndex, tables: Sequence[int]) -> Floats:
     """How similar the tables' sets of column names are (Jaccard): shape (n, n), symmetric, zero diagonal."""
-    held = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
-    alike = overlap(held, held)
+    names = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
+    alike = overlap(names, names)
     np.fill_diagonal(alike, 0.0)
     return alike

@@ -63,7 +63,7 @@ UNFIT = 0.25
 NOTHING_FITS = "nothing here seems to fit the question"
 """How that note begins."""
 
-SAID = 0.5
+LEAST_IF_MENTIONED = 0.5
 """The least probability of a table of the set that alone has a name of the question, so that a merge does not leave it
 out. It is chosen, not fitted: of 26 tables that are added to 2,300 sets of Spider and BIRD, the gold SQL needs 4."""
 
@@ -96,8 +96,8 @@ def joining(problem: SelectionProblem, known: Posterior, weights: Weights) -> Po
         return known
     _, group = np.unique(databases_of(problem, known), return_inverse=True)
     joined = known.probability * np.exp(weights.apart * missing_joins(problem, known.positions))
-    kept = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
-    return replace(known, probability=joined * kept[group])
+    before = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
+    return replace(known, probability=joined * before[group])
 
 
 def databases_of(problem: SelectionProblem, known: Posterior) -> npt.NDArray[np.int64]:
@@ -167,18 +167,18 @@ def fitted(
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
     fits = _fits(problem, weights, likeliest)
     if k is None and fits < UNFIT:  # more tables would not help
-        order, shown = [position for position in likeliest if not problem.anchor[position]], joined
+        order, reported = [position for position in likeliest if not problem.anchor[position]], joined
     elif k is None:
-        order, shown = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
+        order, reported = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
     else:
         least = min(2, k) + _fixed(problem, plain.positions).bit_count()
-        order, shown = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
+        order, reported = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
     share = 1.0 if fits >= UNFIT else fits
     chance = np.zeros(len(problem.r))
-    chance[shown.positions] = shown.tables() * share
+    chance[reported.positions] = reported.tables() * share
     if k is None:
         alone = _only_mentioned_by(problem, order)
-        chance[alone] = np.maximum(chance[alone], SAID * share)
+        chance[alone] = np.maximum(chance[alone], LEAST_IF_MENTIONED * share)
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
@@ -209,23 +209,23 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     if not is_knowable(facts) and not problem.opinion.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
-    looked = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
-    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
+    opinion = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
+    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-opinion)))
     names = problem.fine[problem.kind == RowKind.CELL][:, likeliest]
     return max(fits, UNFIT) if facts.get("cell_names") and names.any() else fits
 
 
 def _only_mentioned_by(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """The tables of a set with a name that the question says in whole, and whose words no other table of it has."""
-    said = problem.fine[problem.kind == RowKind.MENTIONED][:, chosen]
-    alone = (said == 1) & ((said > 0).sum(axis=1) == 1)[:, None]
+    rows = problem.fine[problem.kind == RowKind.MENTIONED][:, chosen]
+    alone = (rows == 1) & ((rows > 0).sum(axis=1) == 1)[:, None]
     return [position for position, is_alone in zip(chosen, alone.any(axis=0).tolist(), strict=True) if is_alone]
 
 
 def _asks_of_unknown(problem: SelectionProblem) -> bool:
     """Whether the question says a name that no table has: it asks who, and nothing is known of whom the ids mean."""
-    said = problem.fine[problem.kind == RowKind.MENTIONED]
-    return not problem.opinion.any() and bool((~said.any(axis=1)).any())
+    rows = problem.fine[problem.kind == RowKind.MENTIONED]
+    return not problem.opinion.any() and bool((~rows.any(axis=1)).any())
 
 
 def is_knowable(facts: Mapping[str, float]) -> bool:
@@ -248,11 +248,11 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     if len(chosen) < wanted:
         further = known.extended(mask, _promise(problem)[known.positions], fixed)
         chosen += known.positions[further].tolist()[: wanted - len(chosen)]
-        held = set(chosen)
+        inside = set(chosen)
         others = [
             position
             for position in best_first(_promise(problem)).tolist()
-            if position not in held and not problem.anchor[position]
+            if position not in inside and not problem.anchor[position]
         ]
         chosen += others[: wanted - len(chosen)]
     return chosen
@@ -283,21 +283,21 @@ def _complete(
 def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """A set with the tables that it lacks: the only ones near it with a name that the question says in whole, or with
     a value of it, where no table of the set has the words of that name, or the value."""
-    found, inside = [*chosen], problem.anchor.copy()
-    inside[found] = True
+    tables, inside = [*chosen], problem.anchor.copy()
+    inside[tables] = True
     if problem.opinion.any():
-        return found
+        return tables
     # In a large corpus a word is too often a value by chance.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
-    said = [*problem.fine[problem.kind == RowKind.MENTIONED]]
-    said += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
-    for row in said:
+    rows = [*problem.fine[problem.kind == RowKind.MENTIONED]]
+    rows += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
+    for row in rows:
         linked = (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
         lacking = np.flatnonzero((row == 1) & (linked | is_small))
-        if not row[inside].any() and len(lacking) == 1 and len(found) < MOST:
-            found += lacking.tolist()
+        if not row[inside].any() and len(lacking) == 1 and len(tables) < MOST:
+            tables += lacking.tolist()
             inside[lacking] = True
-    return found
+    return tables
 
 
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
@@ -369,43 +369,43 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
 def among_promising(
     index: RetrievalIndex,
     question: Question,
-    found: Evidence,
+    evidence: Evidence,
     anchored: int | None = None,
     k: int | None = None,
     weights: Weights | None = None,
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables with the best first stage's score, built from the evidence; at least k tables."""
-    weights = (shipped_weights() if weights is None else weights).for_question(found.facts)
-    prior = weights.prior(found.signals)
-    looked = np.zeros(len(prior)) if found.opinion is None else found.opinion
+    weights = (shipped_weights() if weights is None else weights).for_question(evidence.facts)
+    prior = weights.prior(evidence.signals)
+    opinion = np.zeros(len(prior)) if evidence.opinion is None else evidence.opinion
     learned, share, examples = np.zeros(len(prior)), 0.0, None
-    if found.known is not None and weights.learned:
+    if evidence.known is not None and weights.learned:
         of_tables = weights.of_learned(SIGNALS_LEARNED)
-        learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
-        known = index.has_rows.mean() * found.facts.get("known", 0.0)
-        shares = found.known.shares(weights.of_learned(FEW), known, found.vector, prior)
-        examples, share = found.known.examples(found.vector, shares), shares[-1]
-    most = max(POOL, (k or 0) + (anchored is not None), int((looked > 0).sum()))
-    chosen = best_first(prior + share * learned + looked)[:most].tolist()
+        learned = evidence.known.signals(evidence.vector, prior, of_tables) @ of_tables - prior
+        known = index.has_rows.mean() * evidence.facts.get("known", 0.0)
+        shares = evidence.known.shares(weights.of_learned(FEW), known, evidence.vector, prior)
+        examples, share = evidence.known.examples(evidence.vector, shares), shares[-1]
+    most = max(POOL, (k or 0) + (anchored is not None), int((opinion > 0).sum()))
+    chosen = best_first(prior + share * learned + opinion)[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
     alike = near_duplicates(index, tables)
     problem = SelectionProblem(
         r=prior[positions],
-        **rows_of(index, question, found, tables),
-        signals=found.signals[positions],
+        **rows_of(index, question, evidence, tables),
+        signals=evidence.signals[positions],
         source=index.database[positions],
         link=index.links.matrix(tables),
         refers=index.links.refers(tables),
         similarity=alike,
         mixed=mixed_copies([index.tables[table] for table in tables], alike),
         anchor=anchors(tables, anchored),
-        opinion=looked[positions],
+        opinion=opinion[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
-        facts=found.facts,
+        facts=evidence.facts,
     )
-    return Prepared(tables, problem, question.added_subqueries, found)
+    return Prepared(tables, problem, question.added_subqueries, evidence)
 
 
 @dataclass(frozen=True, kw_only=True)

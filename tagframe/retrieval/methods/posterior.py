@@ -54,8 +54,8 @@ class Posterior:
 
     def given_at_least(self, size: int) -> Posterior:
         """The posterior given that at least so many tables are needed, up to the size of the largest sets."""
-        kept = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
-        return Posterior(self.positions, self.masks, kept / max(float(kept.sum()), 1e-300))
+        probability = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
+        return Posterior(self.positions, self.masks, probability / max(float(probability.sum()), 1e-300))
 
     def tables(self) -> Floats:
         """The probability of each of ``positions``."""
@@ -80,8 +80,8 @@ class Posterior:
 
     def mask(self, tables: Iterable[int]) -> int:
         """The mask of some tables; tables that are not in ``positions`` are left out."""
-        held = set(tables)
-        return sum(1 << bit for bit, position in enumerate(self.positions.tolist()) if position in held)
+        wanted = set(tables)
+        return sum(1 << bit for bit, position in enumerate(self.positions.tolist()) if position in wanted)
 
     def contained(self, mask: int) -> float:
         """The probability that a set is complete."""
@@ -100,7 +100,7 @@ class Posterior:
         members = self.members
         inside = ((mask | fixed) >> np.arange(len(self.positions)) & 1).astype(bool)
         recall = (1 - _SHARE_OF_COMPLETE) * ((self.probability / self.sizes) @ members)
-        found: list[int] = []
+        bits: list[int] = []
         while not inside.all():
             last = self.probability * (members @ ~inside == 1)  # of sets that lack one table only
             gain = np.where(inside, -np.inf, recall + _SHARE_OF_COMPLETE * (last @ members))
@@ -108,8 +108,8 @@ class Posterior:
             if gain[bit] < _TOO_LITTLE:
                 break
             inside[bit] = True
-            found.append(bit)
-        return found
+            bits.append(bit)
+        return bits
 
 
 @lru_cache(maxsize=32)
