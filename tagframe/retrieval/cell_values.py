@@ -32,7 +32,7 @@ _POSSESSIVE = re.compile(r"['’]s?\Z")
 _ENDINGS = frozenset(".!)")
 """Signs after a word that may belong to a value; other signs belong to the sentence."""
 _FAMILIES = frozenset({"text", "date"})
-_LAKE = 50_000
+_LAKE_COLUMNS = 50_000
 """In a corpus of more columns, numbers are not looked for either: they are in too many columns to mean anything. Of a
 column with more values than its sketch holds, only the samples are looked for: the others were chosen at random."""
 _SMALLEST_NUMBER = 1000
@@ -213,7 +213,7 @@ def hashes_of_cells(
 
 def is_lake(columns: int) -> bool:
     """Whether a corpus has so many columns that only some values are looked for."""
-    return columns > _LAKE
+    return columns > _LAKE_COLUMNS
 
 
 def _stop_words(words: Sequence[str]) -> list[bool]:
@@ -272,7 +272,7 @@ def _small_numbers() -> npt.NDArray[np.uint64]:
     return hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])
 
 
-_COMMON = 50
+_MOST_JOINED_TABLES = 50
 """If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
 
 
@@ -305,7 +305,7 @@ def cell_name_rows(
         of_database: dict[int, dict[int, frozenset[int]]] = {}
         for table, column in zip(hit.tables, hit.columns, strict=True):
             database = of_database.setdefault(int(index.database[table]), {})
-            others = index.joined_on(table, column) if len(hit.tables) <= _COMMON else ()
+            others = index.joined_on(table, column) if len(hit.tables) <= _MOST_JOINED_TABLES else ()
             database[table] = frozenset({table, *others})
         for roles in of_database.values():
             if row[next(iter(roles))]:

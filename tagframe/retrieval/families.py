@@ -31,7 +31,7 @@ COPIED = 0.6
 """Two tables are near-copies if they have at least this share of their column names in common (Jaccard)."""
 
 _NUMBER = re.compile(r"\d+")
-_YEAR = 4
+_YEAR_DIGITS = 4
 """The fewest digits of a number that names a piece."""
 
 
@@ -126,7 +126,7 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
     shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
     named = [
-        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR} & stems)
+        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR_DIGITS} & stems)
         + _is_written(piece.database, question)
         for own, piece in zip(words, pieces, strict=True)
     ]
@@ -187,7 +187,7 @@ def _is_written(name: str, question: str) -> bool:
     >>> _is_written("2024-Q2", "orders of 2024-q2"), _is_written("it", "is it?"), _is_written("it", "staff of IT")
     (True, False, True)
     """
-    text, sought = (question, name.upper()) if len(name) < _YEAR else (question.casefold(), name.casefold())
+    text, sought = (question, name.upper()) if len(name) < _YEAR_DIGITS else (question.casefold(), name.casefold())
     return bool(name) and re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", text) is not None
 
 

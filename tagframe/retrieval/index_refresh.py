@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 _PARTS = ("lexical", "descriptions", "database_words", "vocabulary", "values", "links")
 """The parts of an index that are saved beside vectors, families and keys."""
 
-_MOST = 0.5
+_MAX_CHANGED_SHARE = 0.5
 """If at least this share of the tables is new, the whole index is made again."""
 
-_SPARSE = 2
+_MAX_UNUSED_FACTOR = 2
 """Unused vectors are removed once fewer than one in so many belongs to a column."""
 
 _DIGEST = 16
@@ -85,7 +85,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     if "kind" not in before or not np.array_equal(state["kind"], before["kind"]):
         return None  # another tagframe's, or another embedder's
     tables = Cut.between(_digests(before["states"]), _digests(state["states"]))
-    if len(tables.new) > _MOST * len(index.tables):
+    if len(tables.new) > _MAX_CHANGED_SHARE * len(index.tables):
         return None
     # Keys of a database are inferred from all its tables.
     databases = Cut.between(_digests(before["databases"]), _digests(state["databases"]))
@@ -180,7 +180,7 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[st
         arrays["distinct"] = np.concatenate([before["distinct"], encoded[len(apart) :]])
         arrays["documents"] = np.concatenate([before["documents"], hash_texts(more)])
     used = np.unique(arrays["column_row"])
-    if _SPARSE * len(used) < len(arrays["distinct"]):
+    if _MAX_UNUSED_FACTOR * len(used) < len(arrays["distinct"]):
         arrays["column_row"] = np.searchsorted(used, arrays["column_row"]).astype(np.int32)
         arrays["distinct"], arrays["documents"] = arrays["distinct"][used], arrays["documents"][used]
     return arrays

@@ -49,47 +49,47 @@ BELIEVED = ("believed",)
 (:attr:`~tagframe.retrieval.problem.Examples.like`). It is the odds that the probability of a set is what the nearest
 examples or the posterior say, and not what names say."""
 
-CERTAIN = 20.0
+CORRECTION_LOG_ODDS = 20.0
 """The log-odds of a table if a person has said whether this question needs it."""
 
-_NEAR = 0.05
+_COSINE_SCALE = 0.05
 """A question whose cosine is lower by this much counts e times less."""
 
-_STEEP = 4
+_LIKENESS_EXPONENT = 4
 """The exponent that makes distant or few examples count less. If it is lower, statements about other tables mislead
 more, and the third statement of a warehouse raises the probability of a set by more than a tenth."""
 
-_LIKELY = 4.0
+_LIKELY_TABLES = 4.0
 """The number of likely tables for which other tables are looked up that are read together with them."""
 
-_NEAREST = 64
+_MOST_EXAMPLES = 64
 """The number of examples with whose tables sets are compared."""
 
-_SAMPLE = 300
+_TRUST_SAMPLE = 300
 """The number of examples used to measure how well questions predict tables."""
 
 
-_UNLIKE = 0.05
+_MIN_KIND_SHARE = 0.05
 """What was learned counts fully for a question that is nearer to its nearest example than at least this share of the
 examples are to theirs. Other questions are probably of another kind, for example if the log is another department's."""
 
-_KINDS = 10
+_MIN_EXAMPLES_OF_A_KIND = 10
 """With fewer examples, every question counts as being of their kind."""
 
-_SEEN = 0.05
+_MIN_ODDS_SHARE = 0.05
 """What was learned counts fully for a question if a table that a statement reads has at least this share of the best
 table's odds by the first stage. For questions about tables that no statement reads, the share is .01 in the median, for
 others 1, and .07 at the tenth part (FIBEN, 30 statements, where the value was chosen). Where names say nothing,
 all tables have much the same odds.
 """
 
-_SAME = 0.95
+_MIN_SAME_COSINE = 0.95
 """From this cosine on, two questions are the same in other words."""
 
-_LIKE = 0.6
+_MAX_LIKE_COSINE = 0.6
 """From this cosine on, a question is similar to another one, however similar the examples are to each other."""
 
-_OTHERS = 100
+_NEARNESS_SAMPLE = 100
 """The number of examples used to measure how similar they are to each other."""
 
 
@@ -140,7 +140,7 @@ class Known:
 
         A log of one department says nothing of the tables of another one, so it must not lower them.
         """
-        return min(float(np.exp(prior[self.usage > 0].max(initial=-np.inf))) / _SEEN, 1.0)
+        return min(float(np.exp(prior[self.usage > 0].max(initial=-np.inf))) / _MIN_ODDS_SHARE, 1.0)
 
     def by_table(self, values: Floats) -> Floats:
         """For each table, the sum of a value over the statements that read it: (e,) to (n,)."""
@@ -165,7 +165,9 @@ class Known:
     def trust(self) -> float:
         """How much better the nearest other questions predict an example's tables than the tables' usage does; 0 if
         questions and statements are unrelated."""
-        chosen = np.unique(np.linspace(0, len(self.questions) - 1, min(_SAMPLE, len(self.questions))).astype(np.intp))
+        chosen = np.unique(
+            np.linspace(0, len(self.questions) - 1, min(_TRUST_SAMPLE, len(self.questions))).astype(np.intp)
+        )
         if len(chosen) < 2:
             return 0.0
         near = self.vectors[chosen] @ self.vectors[chosen].T
@@ -177,17 +179,21 @@ class Known:
     @cached_property
     def nearness(self) -> Floats:
         """The cosine of each of some examples and its nearest other one that is not the same in other words, ascending;
-        cosines above :data:`_LIKE` count as that."""
-        chosen = np.unique(np.linspace(0, len(self.questions) - 1, min(_OTHERS, len(self.questions))).astype(np.intp))
+        cosines above :data:`_MAX_LIKE_COSINE` count as that."""
+        chosen = np.unique(
+            np.linspace(0, len(self.questions) - 1, min(_NEARNESS_SAMPLE, len(self.questions))).astype(np.intp)
+        )
         near = self.vectors[chosen] @ self.vectors.T
-        return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1, initial=-1.0), _LIKE))
+        return np.sort(
+            np.minimum(np.where(near < _MIN_SAME_COSINE, near, -1.0).max(axis=1, initial=-1.0), _MAX_LIKE_COSINE)
+        )
 
     def of_its_kind(self, vector: Floats | None) -> float:
         """How far a question is of the same kind as the learned ones, in [0, 1]; 1 if that cannot be judged."""
-        if vector is None or len(self.questions) < _KINDS:
+        if vector is None or len(self.questions) < _MIN_EXAMPLES_OF_A_KIND:
             return 1.0
         below = np.searchsorted(self.nearness, (self.vectors @ vector).max(), side="right") / len(self.nearness)
-        return 1 - (1 - min(float(below) / _UNLIKE, 1.0)) * len(self.questions) / len(self.times)
+        return 1 - (1 - min(float(below) / _MIN_KIND_SHARE, 1.0)) * len(self.questions) / len(self.times)
 
     def without(self, statements: Iterable[int]) -> Known:
         """The same without some statements; the trust in questions and their nearness to each other stay unchanged."""
@@ -224,7 +230,7 @@ class Known:
             np.maximum.at(evidence[:, 3], table, self.trust * nearest[statement])
         scores = evidence @ weights
         odds = np.exp(scores - scores.max(initial=-np.inf))
-        each = np.minimum(_LIKELY * odds / max(float(odds.sum()), 1e-300), 1.0) / (self.usage + 1)
+        each = np.minimum(_LIKELY_TABLES * odds / max(float(odds.sum()), 1e-300), 1.0) / (self.usage + 1)
         evidence[:, 4] = self.by_table(self.by_statement(each)) - self.usage * each
         return evidence
 
@@ -233,16 +239,16 @@ class Known:
         if vector is None or not len(self.questions):
             return Examples(np.zeros((0, self.count), dtype=bool), np.zeros(0), np.zeros(0), *shares)
         cosine = self.vectors @ vector
-        best = np.argsort(-cosine, kind="stable")[:_NEAREST]
+        best = np.argsort(-cosine, kind="stable")[:_MOST_EXAMPLES]
         chosen = self.questions[best]
         weight = self.trust * _weights(cosine[None, best])[0]
-        like = self.trust * (shares[0] * max(float(cosine[best[0]]), 0.0)) ** _STEEP
+        like = self.trust * (shares[0] * max(float(cosine[best[0]]), 0.0)) ** _LIKENESS_EXPONENT
         return Examples(self.read(chosen), self.sizes[chosen], weight, shares[0], shares[1], like)
 
 
 def _weights(cosine: Floats) -> Floats:
     """The weight of each example, row by row; each row sums to 1."""
-    odds = np.exp((cosine - cosine.max(axis=1, keepdims=True)) / _NEAR)
+    odds = np.exp((cosine - cosine.max(axis=1, keepdims=True)) / _COSINE_SCALE)
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
@@ -299,7 +305,7 @@ def correction_of(index: RetrievalIndex, statements: Sequence[Statement], questi
         return None
     tables = {*corrections[-1].tables}
     is_in = [bool(tables & {*(one.parts or (one.table.id,))}) for one in index.families]
-    return np.where(is_in, CERTAIN, -CERTAIN)
+    return np.where(is_in, CORRECTION_LOG_ODDS, -CORRECTION_LOG_ODDS)
 
 
 def set_signals(utilities: Floats, own: Floats, examples: Examples, members: Floats) -> Floats:

@@ -31,12 +31,12 @@ _NOUNS = frozenset("order list show display number count".split())
 _EACH = frozenset("each every per any which an".split())
 _WHO = frozenset("who whom whose quién quien quiénes quienes wer wen wem wessen".split())
 """They ask for a person; a key that refers to one is no answer."""
-_HEAD = 5
+_MIN_HEAD_LETTERS = 5
 """The fewest letters of the last part of a compound: the ``adresse`` of ``Rechnungsadresse``."""
-_BEFORE = 3
+_MIN_LETTERS_BEFORE = 3
 """The fewest letters before it."""
 
-_LIKELY = 0.25
+_MIN_ROLE_LINK = 0.25
 """The least link score of a key whose role the question says: the role is evidence for it, too."""
 
 Name = tuple[str, ...]
@@ -135,7 +135,9 @@ def _of_compounds(
     for word in question.words:
         one = stem(word.text.lower())
         heads_of = {
-            (name,) for name, ends in heads.items() if one.endswith(ends) and len(one) >= len(name) + _BEFORE - 2
+            (name,)
+            for name, ends in heads.items()
+            if one.endswith(ends) and len(one) >= len(name) + _MIN_LETTERS_BEFORE - 2
         }
         if heads_of and not any(one in own for own in words):
             yield [1.0 if names & heads_of else 0.0 for names in named]
@@ -143,7 +145,7 @@ def _of_compounds(
 
 @lru_cache(maxsize=4096)
 def _heads(name: str) -> tuple[str, ...]:
-    return tuple({form for form in (name, *forms(name)) if len(form) >= _HEAD and name.startswith(form)})
+    return tuple({form for form in (name, *forms(name)) if len(form) >= _MIN_HEAD_LETTERS and name.startswith(form)})
 
 
 def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
@@ -153,7 +155,7 @@ def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) 
         return
     content = [word for word in spoken if word not in STOP_WORDS and word not in _WHO]
     position = {index.tables[table].id: at for at, table in enumerate(tables)}
-    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _LIKELY]
+    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _MIN_ROLE_LINK]
     referred = {position[key.right_table] for key in keys if says_role(content, key.left_columns, key.tables)}
     for at in sorted(referred):
         yield [float(at == other) for other in range(len(tables))]

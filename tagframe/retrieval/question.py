@@ -21,7 +21,7 @@ _APOSTROPHE = re.compile("['’]")
 _TAILED = re.compile(r"[^\W_]['’]$")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _CONTRACTED = re.compile(r"n['’]t$")
-_TAIL = 3
+_MIN_TAIL_LETTERS = 3
 """The fewest letters after an apostrophe that are a word: the Brien of O'Brien, but not the s of a possessive."""
 _LINKS = frozenset({"of", "for"})
 _BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "their"})
@@ -105,7 +105,7 @@ class Question:
         for word in self.words:
             start, is_tail = word.start, bool(_TAILED.search(self.text, max(word.start - 2, 0), word.start))
             for part in _APOSTROPHE.split(word.text):
-                if part.lower() not in STOP_WORDS and (not is_tail or len(part) >= _TAIL):
+                if part.lower() not in STOP_WORDS and (not is_tail or len(part) >= _MIN_TAIL_LETTERS):
                     content.append(Word(part, start, start + len(part)))
                 start, is_tail = start + len(part) + 1, True
         return tuple(content)

@@ -23,7 +23,7 @@ from tagframe.corpus.canonical import canonical
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import CorpusError
 from tagframe.retrieval.cell_values import ValueHit, is_name, rarity_of, without_possessive
-from tagframe.retrieval.methods.auto import UNFIT, is_knowable
+from tagframe.retrieval.methods.auto import MIN_FIT, is_knowable
 from tagframe.retrieval.methods.weights import shipped_weights
 from tagframe.retrieval.problem import best_first
 from tagframe.retrieval.question import Question
@@ -37,7 +37,7 @@ MOST_CELLS = 1_000_000
 """The most cells that are read for one corpus; those of the likeliest tables first."""
 LONGEST = 200
 """The most characters of a cell that is searched for names; a long text contains some name by chance."""
-_SHORT = 3
+_MIN_PART_LETTERS = 3
 """A name of fewer letters must be the whole cell: ``US`` is not found in ``Leave Us Leap``."""
 _BETWEEN = re.compile(r"[\s&.,'’/-]+\Z")
 _WORD = re.compile(r"[^\W_]+")
@@ -87,7 +87,7 @@ _read = weakref.WeakKeyDictionary()
 def with_names_read(corpus: Corpus, index: RetrievalIndex, question: Question, evidence: Evidence) -> Evidence:
     """The evidence; if nothing seems to fit the question, cells are read for its names."""
     weights = shipped_weights()
-    if not is_knowable(evidence.facts) or weights.fit(evidence.facts) >= UNFIT:
+    if not is_knowable(evidence.facts) or weights.fit(evidence.facts) >= MIN_FIT:
         return evidence
     values = read_hits(corpus, index, question, evidence.values, best_first(weights.prior(evidence.signals)).tolist())
     return gather(index, question, values) if values else evidence
@@ -162,7 +162,7 @@ def _words(text: str) -> list[str]:
 
 def _hits(run: str, columns: dict[int, tuple[_Column, ...]]) -> list[ValueHit]:
     """The hits of a name as a whole, of its parts between commas, or of all its words in separate columns."""
-    hit = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
+    hit = _hit(run, columns, whole=len(run) < _MIN_PART_LETTERS or run.lower() in STOP_WORDS)
     if hit is not None:
         return [hit]
     if "," in run:

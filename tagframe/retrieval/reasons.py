@@ -12,7 +12,7 @@ from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.problem import LINKED, Selection
 from tagframe.retrieval.question import Question
 
-_MOST = 3
+_MOST_REASONS = 3
 
 
 def reasons_for(
@@ -40,12 +40,12 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
         alone = ", found in no other table" if hit.is_name and here == [table] else ""
         instead = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
         reasons.append(f"{words!r} is in {column}{instead}{alone}")
-    return reasons[:_MOST]
+    return reasons[:_MOST_REASONS]
 
 
 def _words(index: RetrievalIndex, table: int, stems: Sequence[str]) -> list[str]:
     shared = index.lexical.words_of(table, stems)
-    return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
+    return [f"named in the question: {', '.join(shared[:_MOST_REASONS])}"] if shared else []
 
 
 def _columns(index: RetrievalIndex, question: Question, table: int, prepared: Prepared[Any]) -> list[str]:
@@ -72,4 +72,4 @@ def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[s
                 else (key.right_columns, key.left_table)
             )
             reasons.append((-key.score, f"joins {other_id} on {', '.join(columns)}"))
-    return [text for _, text in sorted(reasons)[:_MOST]]
+    return [text for _, text in sorted(reasons)[:_MOST_REASONS]]

@@ -15,13 +15,13 @@ from tagframe.keys.column_names import KEY_WORDS, singular
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
 
-HINT = 3.0
+ROLE_LOG_ODDS = 3.0
 """A role word adds this to the log odds of its key."""
-LIKELIER = 0.04
+LIKENESS_LOG_ODDS = 0.04
 """A word that is only like a role's adds this: its key comes first, and the others stay equally likely."""
-_ALIKE = 0.4
+_MIN_LIKENESS = 0.4
 """Words that are less alike in meaning have nothing to do with each other."""
-_LIKER = 0.1
+_MIN_LIKENESS_LEAD = 0.1
 """A word means one of two roles if it is liker to it by this much."""
 
 Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
@@ -194,7 +194,7 @@ def _alike(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], likenes
     for row in likeness(words, [*named.values()]):
         ranked = sorted(zip(row, named, strict=True), key=lambda pair: -pair[0])
         leads.append((ranked[0][0] - ranked[1][0], ranked[0][0], ranked[0][1]))
-    clear = [(lead, key) for lead, best, key in leads if lead >= _LIKER and best >= _ALIKE]
+    clear = [(lead, key) for lead, best, key in leads if lead >= _MIN_LIKENESS_LEAD and best >= _MIN_LIKENESS]
     return {max(clear, key=lambda pair: pair[0])[1]} if clear else set()
 
 
@@ -217,9 +217,9 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
     plainly = _plainly(question_words)
     hints: dict[KeyPair, float] = {}
     for things, roles in _groups(keys):
-        hint, supported = HINT, _named(roles, plainly, things)
+        hint, supported = ROLE_LOG_ODDS, _named(roles, plainly, things)
         if not supported:
-            hint = LIKELIER
+            hint = LIKENESS_LOG_ODDS
             supported = _spoken(roles, question_words, things) | _same_in_meaning(roles, question_words, things)
         if not supported and likeness is not None:
             supported = _alike(roles, question_words.words - things, likeness)

@@ -20,7 +20,7 @@ from tagframe.retrieval.words import known_form, stem, terms
 
 Numbers = npt.NDArray[np.int64]
 
-_LINE = 12
+_FULL_WEIGHT_WORDS = 12
 """Up to so many different words of a description count in full for the name; in a longer one, each counts less."""
 
 
@@ -198,7 +198,7 @@ class _Postings:
         self._rarity = rarity
         self.starts, self.positions, self.own, self.total = starts, positions, own, total
         described = np.bincount(positions[~own], minlength=len(total))
-        self._weight = np.where(own, 1.0, (_LINE / np.maximum(described, _LINE))[positions])
+        self._weight = np.where(own, 1.0, (_FULL_WEIGHT_WORDS / np.maximum(described, _FULL_WEIGHT_WORDS))[positions])
 
     @classmethod
     def of(cls, words: Sequence[str], rarity: Floats, places: _Places, count: int) -> _Postings:

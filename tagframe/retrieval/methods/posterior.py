@@ -14,7 +14,7 @@ from tagframe.retrieval.problem import LINKED, Floats, SelectionProblem
 _SHARE_OF_COMPLETE = 0.5
 """The weight of P(all tables are in the set) against the expected recall."""
 
-_TOO_LITTLE = 1e-4
+_MIN_GAIN = 1e-4
 """If the best further table adds less, the first stage chooses the table, not the posterior."""
 
 
@@ -105,7 +105,7 @@ class Posterior:
             last = self.probability * (members @ ~inside == 1)  # of sets that lack one table only
             gain = np.where(inside, -np.inf, recall + _SHARE_OF_COMPLETE * (last @ members))
             bit = int(np.lexsort((-prior, -gain.round(9)))[0])
-            if gain[bit] < _TOO_LITTLE:
+            if gain[bit] < _MIN_GAIN:
                 break
             inside[bit] = True
             bits.append(bit)
@@ -137,9 +137,9 @@ ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1}
 BARE = 0.5
 """If a larger share of the tables has no known row, only names count as known."""
 
-_LEAST = 1e-3
+_MIN_CHANCE = 1e-3
 
-_PROMISING = 14
+_LAST_PROMISING_RANK = 14
 """The rank of the table whose odds show whether tables outside all sets may be needed."""
 
 
@@ -156,7 +156,7 @@ def doubts(problem: SelectionProblem, known: Posterior) -> dict[str, float]:
         others.
     """
     sure = known.probability[known.probability > 0]
-    last = np.sort(problem.r)[-_PROMISING] if len(problem.r) >= _PROMISING else -np.inf
+    last = np.sort(problem.r)[-_LAST_PROMISING_RANK] if len(problem.r) >= _LAST_PROMISING_RANK else -np.inf
     linked = problem.link[np.ix_(known.positions, known.positions)] >= LINKED
     np.fill_diagonal(linked, False)
     return {
@@ -189,5 +189,5 @@ def names_features(chance: float, facts: Mapping[str, float]) -> Floats:
 
 def log_odds(chances: Floats) -> Floats:
     """The log odds of some probabilities, which are clipped away from 0 and 1."""
-    chances = np.clip(chances, _LEAST, 1 - _LEAST)
+    chances = np.clip(chances, _MIN_CHANCE, 1 - _MIN_CHANCE)
     return np.asarray(np.log(chances / (1 - chances)))
