@@ -6,9 +6,9 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import (
+    MOST_CERTAIN_TABLES,
     MOST_KNOWABLE_TABLES,
     POOL,
-    MOST_CERTAIN_TABLES,
     Posterior,
     Weights,
     completeness,

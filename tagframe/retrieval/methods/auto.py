@@ -375,6 +375,7 @@ def among_promising(
     anchored: int | None = None,
     k: int | None = None,
     weights: Weights | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables with the best first stage's score, built from the evidence; at least k tables."""
     weights = (shipped_weights() if weights is None else weights).for_question(evidence.facts)
@@ -406,6 +407,7 @@ def among_promising(
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
         facts=evidence.facts,
+        confidence=confidence,
     )
     return Prepared(tables, problem, question.added_subqueries, evidence)
 
@@ -455,8 +457,7 @@ class Auto(WithSubqueries):
         self, index: RetrievalIndex, question: Question, relevance: Evidence, anchored: int | None, k: int | None
     ) -> Prepared[SelectionProblem]:
         """The problem over the most promising tables."""
-        prepared = among_promising(index, question, relevance, anchored, k, self.weights)
-        return replace(prepared, problem=replace(prepared.problem, confidence=float(self.confidence)))
+        return among_promising(index, question, relevance, anchored, k, self.weights, float(self.confidence))
 
     def select(self, problem: Any, k: int | None = None) -> Selection:
         """The k tables that the question most probably needs; with k None, as many as it needs."""
