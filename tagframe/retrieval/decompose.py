@@ -77,10 +77,10 @@ def parse_subqueries(answer: str) -> tuple[str, ...]:
     Raises:
         AnswerRejected: the answer has no tagged sub-query.
     """
-    found = tuple(dict.fromkeys(" ".join(part.split()) for part in _TAGGED.findall(answer) if part.strip(" :\n")))
-    if not found:
+    subqueries = tuple(dict.fromkeys(" ".join(part.split()) for part in _TAGGED.findall(answer) if part.strip(" :\n")))
+    if not subqueries:
         raise AnswerRejected("wrap each concept and attribute in <sub_c></sub_c> tags; the answer has none")
-    return found
+    return subqueries
 
 
 def decompose_with(lm: LM, question: Question) -> Question:

@@ -31,12 +31,12 @@ _NOUNS = frozenset("order list show display number count".split())
 _EACH = frozenset("each every per any which an".split())
 _WHO = frozenset("who whom whose quién quien quiénes quienes wer wen wem wessen".split())
 """They ask for a person; a key that refers to one is no answer."""
-_HEAD = 5
+_MIN_HEAD_LETTERS = 5
 """The fewest letters of the last part of a compound: the ``adresse`` of ``Rechnungsadresse``."""
-_BEFORE = 3
+_MIN_LETTERS_BEFORE = 3
 """The fewest letters before it."""
 
-_LIKELY = 0.25
+_MIN_ROLE_LINK = 0.25
 """The least link score of a key whose role the question says: the role is evidence for it, too."""
 
 Name = tuple[str, ...]
@@ -101,28 +101,30 @@ def _name(name: str) -> Name:
 
 def _words_of(question: Question, known: frozenset[str]) -> list[str]:
     """The question's words in order, each in the form in which names have it; "" for a stop word."""
-    found, before = [], ""
+    words, before = [], ""
     for word in question.words:
         for piece in identifier_words(word.text):
             is_noun = piece not in STOP_WORDS or (piece in _NOUNS and before in _EACH)
             one = stem(piece)
             if is_noun and one not in known:
                 one = next((form for form in forms(one) if form in known), one)
-            found.append(one if is_noun else "")
+            words.append(one if is_noun else "")
             before = piece
-    return found
+    return words
 
 
 def _rows(
-    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], said: Sequence[str]
+    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question_words: Sequence[str]
 ) -> Iterator[list[float]]:
-    for name in sorted({name for names in named for name in names if name and _has(said, name)}):
-        yield [1.0 if name in names else 0.5 * held.issuperset(name) for names, held in zip(named, words, strict=True)]
+    for name in sorted({name for names in named for name in names if name and _has(question_words, name)}):
+        yield [1.0 if name in names else 0.5 * own.issuperset(name) for names, own in zip(named, words, strict=True)]
 
 
-def _has(said: Sequence[str], name: Name) -> bool:
+def _has(question_words: Sequence[str], name: Name) -> bool:
     """Whether the words of a name are side by side."""
-    return any(tuple(said[at : at + len(name)]) == name for at, word in enumerate(said) if word == name[0])
+    return any(
+        tuple(question_words[at : at + len(name)]) == name for at, word in enumerate(question_words) if word == name[0]
+    )
 
 
 def _of_compounds(
@@ -132,31 +134,35 @@ def _of_compounds(
     heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
     for word in question.words:
         one = stem(word.text.lower())
-        meant = {(name,) for name, ends in heads.items() if one.endswith(ends) and len(one) >= len(name) + _BEFORE - 2}
-        if meant and not any(one in held for held in words):
-            yield [1.0 if names & meant else 0.0 for names in named]
+        heads_of = {
+            (name,)
+            for name, ends in heads.items()
+            if one.endswith(ends) and len(one) >= len(name) + _MIN_LETTERS_BEFORE - 2
+        }
+        if heads_of and not any(one in own for own in words):
+            yield [1.0 if names & heads_of else 0.0 for names in named]
 
 
 @lru_cache(maxsize=4096)
 def _heads(name: str) -> tuple[str, ...]:
-    return tuple({form for form in (name, *forms(name)) if len(form) >= _HEAD and name.startswith(form)})
+    return tuple({form for form in (name, *forms(name)) if len(form) >= _MIN_HEAD_LETTERS and name.startswith(form)})
 
 
 def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
     """Tables to which a key refers whose role the question says, if it asks who."""
-    asked = [word.text.lower() for word in question.words]
-    if _WHO.isdisjoint(asked):
+    spoken = [word.text.lower() for word in question.words]
+    if _WHO.isdisjoint(spoken):
         return
-    said = [word for word in asked if word not in STOP_WORDS and word not in _WHO]
+    content = [word for word in spoken if word not in STOP_WORDS and word not in _WHO]
     position = {index.tables[table].id: at for at, table in enumerate(tables)}
-    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _LIKELY]
-    meant = {position[key.right_table] for key in keys if says_role(said, key.left_columns, key.tables)}
-    for at in sorted(meant):
+    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _MIN_ROLE_LINK]
+    referred = {position[key.right_table] for key in keys if says_role(content, key.left_columns, key.tables)}
+    for at in sorted(referred):
         yield [float(at == other) for other in range(len(tables))]
     ids = ((index.tables[table].id, column.name) for table in tables for column in index.tables[table].columns)
     known = {(key.left_table, name) for key in keys for name in key.left_columns}
-    if not meant and any(
-        STRONG_KEY_WORDS.intersection(words_of(name)) and says_role(said, [name], [table])
+    if not referred and any(
+        STRONG_KEY_WORDS.intersection(words_of(name)) and says_role(content, [name], [table])
         for table, name in ids
         if (table, name) not in known
     ):

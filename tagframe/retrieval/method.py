@@ -100,27 +100,6 @@ class Method(ABC):
         """What a user should know of how the method works here, or ""."""
         return ""
 
-    def prepared(
-        self,
-        index: RetrievalIndex,
-        question: Question,
-        *,
-        anchored: int | None = None,
-        lm: LM | None = None,
-        k: int | None = None,
-    ) -> Prepared[Any]:
-        """All steps before the choice.
-
-        Args:
-            index: of the corpus.
-            question: as asked.
-            anchored: the position of the anchor, if there is one.
-            lm: the model, if one is asked.
-            k: the largest number of tables, if there is one.
-        """
-        question = self.read(question, lm)
-        return self.prepare(index, question, self.relevance(index, question, lm), anchored, k)
-
 
 @dataclass(frozen=True, kw_only=True)
 class WithSubqueries(Method):

@@ -246,9 +246,11 @@ def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tupl
     rows, columns = np.triu_indices(len(nodes), 1)
     values = weights[nodes[rows], nodes[columns]]
     positive = [position for position in best_first(values).tolist() if values[position] > 0]
-    kept = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
-    edges = tuple((int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in kept)
-    return edges, float(sum(values[positive[position]] for position in kept))
+    forest = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
+    edges = tuple(
+        (int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in forest
+    )
+    return edges, float(sum(values[positive[position]] for position in forest))
 
 
 def forest_weights(

@@ -12,7 +12,7 @@ from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.problem import LINKED, Selection
 from tagframe.retrieval.question import Question
 
-_MOST = 3
+_MOST_REASONS = 3
 
 
 def reasons_for(
@@ -32,20 +32,20 @@ def reasons_for(
 
 
 def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list[str]:
-    found = []
-    held = [hit for hit in hits if table in hit.tables]
-    for hit, (column, words) in zip(held, cells_of(hits, table, index.tables[table]), strict=True):
+    reasons = []
+    inside = [hit for hit in hits if table in hit.tables]
+    for hit, (column, words) in zip(inside, cells_of(hits, table, index.tables[table]), strict=True):
         here = [other for other in hit.tables if index.database[other] == index.database[table]]
         # "found", since only a sample of a large column's values is known
         alone = ", found in no other table" if hit.is_name and here == [table] else ""
-        meant = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
-        found.append(f"{words!r} is in {column}{meant}{alone}")
-    return found[:_MOST]
+        instead = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
+        reasons.append(f"{words!r} is in {column}{instead}{alone}")
+    return reasons[:_MOST_REASONS]
 
 
-def _words(index: RetrievalIndex, table: int, asked: Sequence[str]) -> list[str]:
-    shared = index.lexical.words_of(table, asked)
-    return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
+def _words(index: RetrievalIndex, table: int, stems: Sequence[str]) -> list[str]:
+    shared = index.lexical.words_of(table, stems)
+    return [f"named in the question: {', '.join(shared[:_MOST_REASONS])}"] if shared else []
 
 
 def _columns(index: RetrievalIndex, question: Question, table: int, prepared: Prepared[Any]) -> list[str]:
@@ -53,16 +53,16 @@ def _columns(index: RetrievalIndex, question: Question, table: int, prepared: Pr
     if prepared.subqueries and columns:
         _, (scores,) = index.fine(prepared.subqueries, [table])
         query, column = divmod(int(scores.argmax()), scores.shape[1])
-        asked, value = prepared.subqueries[query], float(scores[query, column])
+        part, value = prepared.subqueries[query], float(scores[query, column])
     elif prepared.evidence is not None and (fit := index.best_fit(question, table)) is not None:
-        asked, column, value = fit
+        part, column, value = fit
     else:
         return []
-    return [f"{columns[column].name} fits {asked!r} ({value:.2f})"] if value > 0 else []
+    return [f"{columns[column].name} fits {part!r} ({value:.2f})"] if value > 0 else []
 
 
 def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[str]:
-    found = []
+    reasons = []
     for other in together:
         key = index.links.best(table, other) if other != table else None
         if key is not None and evidence_share(key.score) >= LINKED:
@@ -71,5 +71,5 @@ def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[s
                 if key.left_table == index.tables[table].id
                 else (key.right_columns, key.left_table)
             )
-            found.append((-key.score, f"joins {other_id} on {', '.join(columns)}"))
-    return [text for _, text in sorted(found)[:_MOST]]
+            reasons.append((-key.score, f"joins {other_id} on {', '.join(columns)}"))
+    return [text for _, text in sorted(reasons)[:_MOST_REASONS]]

@@ -250,13 +250,13 @@ class Search:
 
 
 def with_learned(
-    found: Evidence, index: RetrievalIndex, question: Question, statements: Sequence[Statement], vectors: VectorStore
+    evidence: Evidence, index: RetrievalIndex, question: Question, statements: Sequence[Statement], vectors: VectorStore
 ) -> Evidence:
     """The evidence with that of earlier statements. If a person has corrected this very question, only that counts."""
-    looked = correction_of(index, statements, question)
-    if looked is not None:
-        return replace(found, opinion=looked)
-    return replace(found, known=known_of(index, statements, vectors), vector=index.vector(question))
+    correction = correction_of(index, statements, question)
+    if correction is not None:
+        return replace(evidence, opinion=correction)
+    return replace(evidence, known=known_of(index, statements, vectors), vector=index.vector(question))
 
 
 def _check_selection(selection: Selection, search: Search, prepared: Prepared[Any]) -> None:
@@ -319,8 +319,8 @@ def _what_helps(index: RetrievalIndex, tables: Sequence[int], statements: Sequen
     """What a user can add if only names are known of the tables."""
     if index.has_rows.any():
         return []
-    found = [index.tables[table] for table in tables]
-    described = any(table.description or any(column.description for column in table.columns) for table in found)
+    profiles = [index.tables[table] for table in tables]
+    described = any(table.description or any(column.description for column in table.columns) for table in profiles)
     lacking = {"descriptions": "describe"} if not described else {}
     lacking |= {"known queries": "learn"} if not statements else {}
     helps = " or ".join(f"corpus.{door}" for door in reversed(lacking.values()))
@@ -333,23 +333,23 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
     Of a table in pieces, only those are kept that the question names, if it names any.
     """
     taken = {id for hit in hits for id in (hit.id, *hit.parts)} | {anchor}
-    found = []
+    whole = []
     for hit in hits:
         if hit.parts:
             pieces = [corpus.profile(id) for id in hit.parts]
             named = [piece.id for piece in named_pieces(pieces, question)]
             if len(named) < len(pieces):
-                said = f"the question names {' and '.join(named)} of {len(pieces)} tables of one shape"
+                reason = f"the question names {' and '.join(named)} of {len(pieces)} tables of one shape"
                 parts = tuple(named) if len(named) > 1 else ()
-                hit = replace(hit, id=named[0], parts=parts, reasons=(*hit.reasons, said))
+                hit = replace(hit, id=named[0], parts=parts, reasons=(*hit.reasons, reason))
         parts = () if hit.parts else twins_of(corpus.profile(hit.id), corpus.profiles, question)
         new = () if anchor in parts else tuple(part for part in parts if part not in taken)
         if new:
             taken.update(new)
-            said = f"stacked with {' and '.join(new)} (same columns)"
-            hit = replace(hit, parts=tuple(sorted((hit.id, *new))), reasons=(*hit.reasons, said))
-        found.append(hit)
-    return tuple(found)
+            reason = f"stacked with {' and '.join(new)} (same columns)"
+            hit = replace(hit, parts=tuple(sorted((hit.id, *new))), reasons=(*hit.reasons, reason))
+        whole.append(hit)
+    return tuple(whole)
 
 
 def _without_unnamed(hits: tuple[TableHit, ...], corpus: Corpus, question: str) -> tuple[TableHit, ...]:

@@ -121,13 +121,13 @@ class RetrievedTables(Public):
     @property
     def ids(self) -> list[str]:
         """The ids of the tables; the anchor comes first, if there is one."""
-        found = [hit.id for hit in self.tables]
-        return found if self.anchor is None else [self.anchor, *found]
+        ids = [hit.id for hit in self.tables]
+        return ids if self.anchor is None else [self.anchor, *ids]
 
     def _members(self) -> list[str]:
         """The ids of all tables, with every piece of a table in pieces; the anchor first."""
-        found = [id for hit in self.tables for id in hit.parts or (hit.id,)]
-        return found if self.anchor is None else [self.anchor, *found]
+        members = [id for hit in self.tables for id in hit.parts or (hit.id,)]
+        return members if self.anchor is None else [self.anchor, *members]
 
     @property
     def join_plan(self) -> JoinPlan:
@@ -150,7 +150,7 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
-        hints, said = role_readers(self.question)
+        hints, by_words = role_readers(self.question)
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,
@@ -167,7 +167,7 @@ class RetrievedTables(Public):
                 for id in hit.parts or (hit.id,)
             ],
             min_chance=min_chance,
-            roles=roles or said,
+            roles=roles or by_words,
         )
 
     @property
@@ -331,8 +331,8 @@ class RetrievedTables(Public):
             TableNotFound: a table is not among these.
             InvalidArgument: no table would be left.
         """
-        kept = {self._member(table) for table in tables}
-        gone = {*self._members()} - kept
+        chosen = {self._member(table) for table in tables}
+        gone = {*self._members()} - chosen
         return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
 
     def add(self, *tables: str) -> RetrievedTables:
@@ -351,9 +351,9 @@ class RetrievedTables(Public):
         profiles = [self.corpus.profile(id) for hit in self.tables for id in hit.parts or (hit.id,)]
         wanted = table.casefold()
         for names in ([profile.id for profile in profiles], [profile.name for profile in profiles]):
-            found = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
-            if len(found) == 1:
-                return found[0]
+            matches = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
+            if len(matches) == 1:
+                return matches[0]
         raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}")
 
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
@@ -437,8 +437,8 @@ class RetrievedTables(Public):
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan is pickled if it was made.
-        kept = {*(one.name for one in fields(self)), "_plan_then"}
-        return {name: value for name, value in self.__dict__.items() if name in kept} | {"tables": self.tables}
+        names = {*(one.name for one in fields(self)), "_plan_then"}
+        return {name: value for name, value in self.__dict__.items() if name in names} | {"tables": self.tables}
 
     def __repr__(self) -> str:
         from tagframe.display import found_text

@@ -82,16 +82,16 @@ question's words in its names or cells; the number of the question's words; the 
 how far it stands out; the total rarity of the question's names in cells; the share of tables without a known row; and
 the same if all tables are in one large database."""
 
-_LARGE = 15  # tables: more than the pool from which sets are made
+_MIN_LARGE_DATABASE = 15  # tables: more than the pool from which sets are made
 
-_NEIGHBOURS_OF = 10
-_MULTIWORD = 1.5
+_LIKELIEST_TABLES = 10
+_PHRASE_FACTOR = 1.5
 """Factor for the rarity of a value of several words."""
 
-_SELDOM_NAMED = 2.0
+_MEASURE_FACTOR = 2.0
 """Factor for the cosine of a measure such as revenue, whose name columns seldom have: half as near is near enough."""
 
-_FEW_WIDTHS = 1.0
+_WIDTH_PENALTY = 1.0
 """Regularisation of the effect of width, if there are few databases, or if all have one width."""
 
 _APART = (-4.0, 8.0)
@@ -154,7 +154,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     database_words = index.by_database(words)
     widths = index.widths
     database_width = np.log(np.maximum(np.bincount(index.database, widths), 1.0))[index.database]
-    found = {
+    signals = {
         "dense": dense,
         "lexical": lexical,
         "column": relevance.column,
@@ -197,7 +197,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     each = float(max(len(words), 1))
     scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most}
     evidence = Evidence(
-        np.stack([found[name] for name in SIGNALS], axis=1),
+        np.stack([signals[name] for name in SIGNALS], axis=1),
         np.concatenate([rows for _, rows, _ in blocks]).reshape(-1, count),
         np.repeat([int(kind) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
         np.repeat([1 / scale.get(kind, 1.0) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
@@ -238,7 +238,7 @@ def facts_of(
         *apart,
         sum(_rarity(hit, there) for hit in evidence.values if hit.is_name),
         unseen,
-        unseen if index.one_database and there.sum() >= _LARGE else 0.0,
+        unseen if index.one_database and there.sum() >= _MIN_LARGE_DATABASE else 0.0,
     )
     return dict(zip(FACTS, map(float, values), strict=True))
 
@@ -246,7 +246,7 @@ def facts_of(
 def _rarity(hit: ValueHit, there: npt.NDArray[np.bool_]) -> float:
     """The rarity of a value among some tables; 0 if none of them holds it."""
     tables = int(there[list(hit.tables)].sum())
-    return (_MULTIWORD if " " in hit.text else 1.0) * rarity_of(tables) if tables else 0.0
+    return (_PHRASE_FACTOR if " " in hit.text else 1.0) * rarity_of(tables) if tables else 0.0
 
 
 def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, tables: Sequence[int]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     measured = scaled(index.measured(question, tables), index.embedder)
     for row, word in zip(measured, question.measures, strict=False):  # none without an embedder
         if word.lower() in USUAL_NAMES:
-            np.minimum(_SELDOM_NAMED * row, 1.0, out=row)
+            np.minimum(_MEASURE_FACTOR * row, 1.0, out=row)
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,
@@ -270,13 +270,15 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
 
 def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:
     """The signals of values found in cells."""
-    found = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
+    signals = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
     for hit in hits:
         tables = list(hit.tables)
-        found["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (_MULTIWORD if " " in hit.text else 1)
+        signals["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (
+            _PHRASE_FACTOR if " " in hit.text else 1
+        )
         if hit.is_name and len(tables) == 1 and not index.vocabulary.explains(hit.text):
-            found["only_value"][tables] += 1.0
-    return found
+            signals["only_value"][tables] += 1.0
+    return signals
 
 
 def _mean(rows: Floats) -> Floats:
@@ -308,7 +310,7 @@ def _beyond_width(index: RetrievalIndex, database_words: Floats, database_width:
         return np.zeros(len(index.tables))
     best, width = database_words[:, first], database_width[first]
     wider = width - width.mean()
-    slope = best @ wider / (wider @ wider + _FEW_WIDTHS)
+    slope = best @ wider / (wider @ wider + _WIDTH_PENALTY)
     beyond = best - best.mean(axis=1, keepdims=True) - slope[:, None] * wider
     lead = beyond.max(axis=1) ** 2
     return np.asarray((lead / max(float(lead.sum()), 1e-9)) @ beyond)[index.database]
@@ -335,16 +337,16 @@ def _top3(index: RetrievalIndex, together: Floats) -> Floats:
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
     """The relevance that tables get from the most relevant tables to which they are linked."""
-    found = np.zeros(len(together))
-    for table in best_first(together)[:_NEIGHBOURS_OF].tolist():
+    relevance = np.zeros(len(together))
+    for table in best_first(together)[:_LIKELIEST_TABLES].tolist():
         for other, score in index.links.of(table):
-            found[other] = max(found[other], score * together[table])
-    return found
+            relevance[other] = max(relevance[other], score * together[table])
+    return relevance
 
 
 def near_duplicates(index: RetrievalIndex, tables: Sequence[int]) -> Floats:
     """How similar the tables' sets of column names are (Jaccard): shape (n, n), symmetric, zero diagonal."""
-    held = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
-    alike = overlap(held, held)
+    names = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
+    alike = overlap(names, names)
     np.fill_diagonal(alike, 0.0)
     return alike

@@ -20,7 +20,7 @@ from tagframe.retrieval.words import known_form, stem, terms
 
 Numbers = npt.NDArray[np.int64]
 
-_LINE = 12
+_FULL_WEIGHT_WORDS = 12
 """Up to so many different words of a description count in full for the name; in a longer one, each counts less."""
 
 
@@ -31,7 +31,7 @@ class Vocabulary:
 
     Args:
         tables: of the corpus.
-        kept: a result of :meth:`arrays` for the same tables, instead of the tables.
+        stored: a result of :meth:`arrays` for the same tables, instead of the tables.
 
     Attributes:
         rarity: by word.
@@ -39,12 +39,12 @@ class Vocabulary:
         columns: the words of column names, table after table.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], *, kept: Arrays | None = None) -> None:
-        if kept is not None:
-            words = texts_of(kept["words"], len(kept["rarity"]))
-            rarity = kept["rarity"]
+    def __init__(self, tables: Sequence[TableProfile], *, stored: Arrays | None = None) -> None:
+        if stored is not None:
+            words = texts_of(stored["words"], len(stored["rarity"]))
+            rarity = stored["rarity"]
             self.names, self.columns = (
-                _Postings(words, rarity, *(kept[f"{of}.{name}"] for name in _ARRAYS)) for of in ("names", "columns")
+                _Postings(words, rarity, *(stored[f"{of}.{name}"] for name in _ARRAYS)) for of in ("names", "columns")
             )
             self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
             return
@@ -75,9 +75,9 @@ class Vocabulary:
 
     def arrays(self) -> dict[str, Any]:
         """The words and their places, to be saved."""
-        found = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
+        arrays = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
         parts = {"names": self.names, "columns": self.columns}
-        return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _ARRAYS}
+        return arrays | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _ARRAYS}
 
     def laid_over(
         self, named: Sequence[TableProfile], tables: Cut, columns: Cut, widths: npt.NDArray[np.int64]
@@ -154,9 +154,9 @@ class _Names:
         for name, description in distinct:
             stems = dict.fromkeys(stem(word) for word in identifier_words(name))
             mine = [number(stem, len(self.words)) for stem in stems]
-            said = dict.fromkeys(terms(description))
+            described = dict.fromkeys(terms(description))
             own.append(len(mine))
-            every.append([*mine, *(number(word, len(self.words)) for word in said if word not in stems)])
+            every.append([*mine, *(number(word, len(self.words)) for word in described if word not in stems)])
         self._own = np.array(own, dtype=np.int64)
         self._starts = np.cumsum([0, *map(len, every)])
         self._flat = np.fromiter(chain.from_iterable(every), dtype=np.int64, count=self._starts[-1])
@@ -197,20 +197,20 @@ class _Postings:
         self._number = {word: number for number, word in enumerate(words)}
         self._rarity = rarity
         self.starts, self.positions, self.own, self.total = starts, positions, own, total
-        said = np.bincount(positions[~own], minlength=len(total))
-        self._weight = np.where(own, 1.0, (_LINE / np.maximum(said, _LINE))[positions])
+        described = np.bincount(positions[~own], minlength=len(total))
+        self._weight = np.where(own, 1.0, (_FULL_WEIGHT_WORDS / np.maximum(described, _FULL_WEIGHT_WORDS))[positions])
 
     @classmethod
-    def of(cls, words: Sequence[str], rarity: Floats, held: _Places, count: int) -> _Postings:
+    def of(cls, words: Sequence[str], rarity: Floats, places: _Places, count: int) -> _Postings:
         """The places of words in ``count`` names."""
         # The rarest last, whatever the numbers of words are, so that equal sums are equal to the last digit.
-        own = held.words[held.own]
-        order = np.lexsort((rarity[own], held.positions[held.own]))
-        total = np.bincount(held.positions[held.own][order], rarity[own][order], minlength=count)
-        order = np.lexsort((held.positions, held.words))
-        starts = np.searchsorted(held.words[order], np.arange(len(words) + 1))
-        positions = held.positions[order].astype(np.int32)
-        return cls(words, rarity, starts, positions, held.own[order], np.maximum(total, 1e-9))
+        own = places.words[places.own]
+        order = np.lexsort((rarity[own], places.positions[places.own]))
+        total = np.bincount(places.positions[places.own][order], rarity[own][order], minlength=count)
+        order = np.lexsort((places.positions, places.words))
+        starts = np.searchsorted(places.words[order], np.arange(len(words) + 1))
+        positions = places.positions[order].astype(np.int32)
+        return cls(words, rarity, starts, positions, places.own[order], np.maximum(total, 1e-9))
 
     def places(self, cut: Cut) -> _Places:
         """The words of the names that stay after a change.
@@ -224,11 +224,11 @@ class _Postings:
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""
-        found = np.zeros(len(self.total))
+        rarity = np.zeros(len(self.total))
         for word in words:
             form = known_form(word, self._number)
             if form is not None:
                 number = self._number[form]
                 part = slice(self.starts[number], self.starts[number + 1])
-                found[self.positions[part]] += self._rarity[number] * self._weight[part]
-        return found, np.minimum(found / self.total, 1.0)
+                rarity[self.positions[part]] += self._rarity[number] * self._weight[part]
+        return rarity, np.minimum(rarity / self.total, 1.0)

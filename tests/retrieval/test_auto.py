@@ -6,9 +6,9 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import (
-    KNOWABLE,
+    MOST_CERTAIN_TABLES,
+    MOST_KNOWABLE_TABLES,
     POOL,
-    SURE_OF,
     Posterior,
     Weights,
     completeness,
@@ -216,9 +216,9 @@ def test_where_no_row_of_most_tables_is_known_the_weights_of_names_count():
 
 def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
     problem = problem_of([1.0, *np.linspace(0.9, 0.1, 29)])
-    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, SURE_OF, POOL, 20, 30)}
-    assert sure[2] < sure[SURE_OF] < 1
-    assert sure[SURE_OF] == sure[POOL] == sure[20] == sure[30]
+    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, MOST_CERTAIN_TABLES, POOL, 20, 30)}
+    assert sure[2] < sure[MOST_CERTAIN_TABLES] < 1
+    assert sure[MOST_CERTAIN_TABLES] == sure[POOL] == sure[20] == sure[30]
     every = fitted(replace(problem, facts={"log_tables": np.log1p(30)}), 30, WEIGHTS)
     assert every.confidence == pytest.approx(1.0)
 
@@ -267,7 +267,8 @@ def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():
     weights = replace(WEIGHTS, fits={"one": -5.0})
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
     few, many = (
-        fitted(replace(problem, facts={"log_tables": np.log1p(count)}), weights=weights) for count in (KNOWABLE, 3334)
+        fitted(replace(problem, facts={"log_tables": np.log1p(count)}), weights=weights)
+        for count in (MOST_KNOWABLE_TABLES, 3334)
     )
     assert "nothing here seems to fit" in few.note
     assert "nothing" not in many.note

@@ -23,7 +23,8 @@ FORMED = {name: method for name, method in METHODS.items() if issubclass(method,
 
 
 def prepared(index, method, question=QUESTION, k=None):
-    return method.prepared(index, Question.of(question), k=k)
+    asked = Question.of(question)
+    return method.prepare(index, asked, method.relevance(index, asked, None), None, k)
 
 
 @pytest.fixture

@@ -45,32 +45,32 @@ if TYPE_CHECKING:
 POOL = 14
 """Sets are made of so many tables, those with the best prior."""
 
-MOST = 8
+MOST_CHOSEN = 8
 """The most tables that ``k="auto"`` returns."""
 
-SURE_OF = 10
+MOST_CERTAIN_TABLES = 10
 """The confidence of a larger set is that of its likeliest tables, up to this number. The posterior assumes that all
 needed tables are among :data:`POOL` tables. So it would consider every larger set complete, but in large databases
 without rows a third of them are not. Only a set of all tables of the corpus is surely complete."""
 
-PRICE = 0.8
+TABLE_PRICE = 0.8
 """The price of further tables if no set is sure enough. Adding as many tables as are needed must raise the probability
 of a complete set by this share of the accepted probability of an incomplete one: by .08 if a set is to be complete with
 probability .9. So a second table is expensive if one is needed, and cheap if four are."""
 
-UNFIT = 0.25
+MIN_FIT = 0.25
 """If the corpus has the answer with a lower probability, the note says that nothing fits."""
 NOTHING_FITS = "nothing here seems to fit the question"
 """How that note begins."""
 
-SAID = 0.5
+MIN_IF_MENTIONED = 0.5
 """The least probability of a table of the set that alone has a name of the question, so that a merge does not leave it
 out. It is chosen, not fitted: of 26 tables that are added to 2,300 sets of Spider and BIRD, the gold SQL needs 4."""
 
-UNKNOWN = 0.8
+MAX_IF_WHO_IS_UNKNOWN = 0.8
 """The highest confidence if a question asks who stands behind an id, and no table is known to have it."""
 
-KNOWABLE = 1000
+MOST_KNOWABLE_TABLES = 1000
 """In a larger corpus it cannot be known that nothing fits: among thousands of tables, something always seems to fit.
 Measured on pairs of one question with and without its database: by the facts, .9 of the pairs are in the right order
 with 500 tables, .6 with 3,000."""
@@ -96,8 +96,8 @@ def joining(problem: SelectionProblem, known: Posterior, weights: Weights) -> Po
         return known
     _, group = np.unique(databases_of(problem, known), return_inverse=True)
     joined = known.probability * np.exp(weights.apart * missing_joins(problem, known.positions))
-    kept = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
-    return replace(known, probability=joined * kept[group])
+    before = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
+    return replace(known, probability=joined * before[group])
 
 
 def databases_of(problem: SelectionProblem, known: Posterior) -> npt.NDArray[np.int64]:
@@ -145,7 +145,7 @@ def fitted(
     """The tables that the question most probably needs.
 
     With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, or a smaller
-    one if further tables add too little (:data:`PRICE`); tables are added whose names the question says
+    one if further tables add too little (:data:`TABLE_PRICE`); tables are added whose names the question says
     (:func:`with_mentioned`). With a k it is the set that best contains what is needed; if k
     is 2 or more, at least two tables are assumed to be needed. Sets larger than those that are scored are extended
     table by table: by the one that adds most, or, if the posterior cannot decide, by the one with the best prior.
@@ -166,19 +166,19 @@ def fitted(
     joined = joining(problem, plain, weights)
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
     fits = _fits(problem, weights, likeliest)
-    if k is None and fits < UNFIT:  # more tables would not help
-        order, shown = [position for position in likeliest if not problem.anchor[position]], joined
+    if k is None and fits < MIN_FIT:  # more tables would not help
+        order, reported = [position for position in likeliest if not problem.anchor[position]], joined
     elif k is None:
-        order, shown = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
+        order, reported = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
     else:
         least = min(2, k) + _fixed(problem, plain.positions).bit_count()
-        order, shown = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
-    share = 1.0 if fits >= UNFIT else fits
+        order, reported = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
+    share = 1.0 if fits >= MIN_FIT else fits
     chance = np.zeros(len(problem.r))
-    chance[shown.positions] = shown.tables() * share
+    chance[reported.positions] = reported.tables() * share
     if k is None:
         alone = _only_mentioned_by(problem, order)
-        chance[alone] = np.maximum(chance[alone], SAID * share)
+        chance[alone] = np.maximum(chance[alone], MIN_IF_MENTIONED * share)
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
@@ -191,7 +191,9 @@ def fitted(
     }
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
     confidence = min(
-        confidence_of(problem, joined, weights, order), share, UNKNOWN if _asks_of_unknown(problem) else 1.0
+        confidence_of(problem, joined, weights, order),
+        share,
+        MAX_IF_WHO_IS_UNKNOWN if _asks_of_unknown(problem) else 1.0,
     )
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
     if k is None and weights.unlike({**problem.facts, **doubts(problem, joined)}):
@@ -209,28 +211,28 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     if not is_knowable(facts) and not problem.opinion.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
-    looked = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
-    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
+    opinion = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
+    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-opinion)))
     names = problem.fine[problem.kind == RowKind.CELL][:, likeliest]
-    return max(fits, UNFIT) if facts.get("cell_names") and names.any() else fits
+    return max(fits, MIN_FIT) if facts.get("cell_names") and names.any() else fits
 
 
 def _only_mentioned_by(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """The tables of a set with a name that the question says in whole, and whose words no other table of it has."""
-    said = problem.fine[problem.kind == RowKind.MENTIONED][:, chosen]
-    alone = (said == 1) & ((said > 0).sum(axis=1) == 1)[:, None]
+    rows = problem.fine[problem.kind == RowKind.MENTIONED][:, chosen]
+    alone = (rows == 1) & ((rows > 0).sum(axis=1) == 1)[:, None]
     return [position for position, is_alone in zip(chosen, alone.any(axis=0).tolist(), strict=True) if is_alone]
 
 
 def _asks_of_unknown(problem: SelectionProblem) -> bool:
     """Whether the question says a name that no table has: it asks who, and nothing is known of whom the ids mean."""
-    said = problem.fine[problem.kind == RowKind.MENTIONED]
-    return not problem.opinion.any() and bool((~said.any(axis=1)).any())
+    rows = problem.fine[problem.kind == RowKind.MENTIONED]
+    return not problem.opinion.any() and bool((~rows.any(axis=1)).any())
 
 
 def is_knowable(facts: Mapping[str, float]) -> bool:
     """Whether it can be known that nothing fits: that needs an embedder, and a corpus that is not too large."""
-    return facts.get("log_tables", 0.0) <= math.log1p(KNOWABLE) and facts.get("dense") != 0.0
+    return facts.get("log_tables", 0.0) <= math.log1p(MOST_KNOWABLE_TABLES) and facts.get("dense") != 0.0
 
 
 def _called(problem: SelectionProblem) -> list[int]:
@@ -248,11 +250,11 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     if len(chosen) < wanted:
         further = known.extended(mask, _promise(problem)[known.positions], fixed)
         chosen += known.positions[further].tolist()[: wanted - len(chosen)]
-        held = set(chosen)
+        inside = set(chosen)
         others = [
             position
             for position in best_first(_promise(problem)).tolist()
-            if position not in held and not problem.anchor[position]
+            if position not in inside and not problem.anchor[position]
         ]
         chosen += others[: wanted - len(chosen)]
     return chosen
@@ -266,10 +268,10 @@ def _complete(
     If no set has enough, each table has a price, divided by how many tables are needed, and the set with the highest
     confidence minus its price is chosen.
     """
-    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
+    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST_CHOSEN) + 1)]
     sure = completeness(problem, joined, weights, sets)
     needed = np.maximum(joined.sizes - _fixed(problem, joined.positions).bit_count(), 1)
-    price = PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
+    price = TABLE_PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
     reached = [position for position, chance in enumerate(sure) if chance >= problem.confidence]
     chosen = reached[0] if reached else worth.index(max(worth))
@@ -283,21 +285,21 @@ def _complete(
 def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """A set with the tables that it lacks: the only ones near it with a name that the question says in whole, or with
     a value of it, where no table of the set has the words of that name, or the value."""
-    found, inside = [*chosen], problem.anchor.copy()
-    inside[found] = True
+    tables, inside = [*chosen], problem.anchor.copy()
+    inside[tables] = True
     if problem.opinion.any():
-        return found
+        return tables
     # In a large corpus a word is too often a value by chance.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
-    said = [*problem.fine[problem.kind == RowKind.MENTIONED]]
-    said += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
-    for row in said:
+    rows = [*problem.fine[problem.kind == RowKind.MENTIONED]]
+    rows += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
+    for row in rows:
         linked = (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
         lacking = np.flatnonzero((row == 1) & (linked | is_small))
-        if not row[inside].any() and len(lacking) == 1 and len(found) < MOST:
-            found += lacking.tolist()
+        if not row[inside].any() and len(lacking) == 1 and len(tables) < MOST_CHOSEN:
+            tables += lacking.tolist()
             inside[lacking] = True
-    return found
+    return tables
 
 
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
@@ -308,7 +310,7 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     return.
     """
     if not problem.opinion.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
-        tables = tables[:SURE_OF]
+        tables = tables[:MOST_CERTAIN_TABLES]
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
     if problem.opinion.any():
@@ -357,7 +359,7 @@ def _positions(known: Posterior, mask: int) -> list[int]:
 
 def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confidence: float, fits: float) -> str:
     """The confidence in the set, and the probability of the next candidate."""
-    if fits < UNFIT:
+    if fits < MIN_FIT:
         return f"{NOTHING_FITS} ({fits:.0%} likely that these tables answer it)"
     outside = np.where(problem.anchor, 0.0, chance)
     outside[list(order)] = 0.0
@@ -369,43 +371,45 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
 def among_promising(
     index: RetrievalIndex,
     question: Question,
-    found: Evidence,
+    evidence: Evidence,
     anchored: int | None = None,
     k: int | None = None,
     weights: Weights | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables with the best first stage's score, built from the evidence; at least k tables."""
-    weights = (shipped_weights() if weights is None else weights).for_question(found.facts)
-    prior = weights.prior(found.signals)
-    looked = np.zeros(len(prior)) if found.opinion is None else found.opinion
+    weights = (shipped_weights() if weights is None else weights).for_question(evidence.facts)
+    prior = weights.prior(evidence.signals)
+    opinion = np.zeros(len(prior)) if evidence.opinion is None else evidence.opinion
     learned, share, examples = np.zeros(len(prior)), 0.0, None
-    if found.known is not None and weights.learned:
+    if evidence.known is not None and weights.learned:
         of_tables = weights.of_learned(SIGNALS_LEARNED)
-        learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
-        known = index.has_rows.mean() * found.facts.get("known", 0.0)
-        shares = found.known.shares(weights.of_learned(FEW), known, found.vector, prior)
-        examples, share = found.known.examples(found.vector, shares), shares[-1]
-    most = max(POOL, (k or 0) + (anchored is not None), int((looked > 0).sum()))
-    chosen = best_first(prior + share * learned + looked)[:most].tolist()
+        learned = evidence.known.signals(evidence.vector, prior, of_tables) @ of_tables - prior
+        known = index.has_rows.mean() * evidence.facts.get("known", 0.0)
+        shares = evidence.known.shares(weights.of_learned(FEW), known, evidence.vector, prior)
+        examples, share = evidence.known.examples(evidence.vector, shares), shares[-1]
+    most = max(POOL, (k or 0) + (anchored is not None), int((opinion > 0).sum()))
+    chosen = best_first(prior + share * learned + opinion)[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
     alike = near_duplicates(index, tables)
     problem = SelectionProblem(
         r=prior[positions],
-        **rows_of(index, question, found, tables),
-        signals=found.signals[positions],
+        **rows_of(index, question, evidence, tables),
+        signals=evidence.signals[positions],
         source=index.database[positions],
         link=index.links.matrix(tables),
         refers=index.links.refers(tables),
         similarity=alike,
         mixed=mixed_copies([index.tables[table] for table in tables], alike),
         anchor=anchors(tables, anchored),
-        opinion=looked[positions],
+        opinion=opinion[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
-        facts=found.facts,
+        facts=evidence.facts,
+        confidence=confidence,
     )
-    return Prepared(tables, problem, question.added_subqueries, found)
+    return Prepared(tables, problem, question.added_subqueries, evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -453,8 +457,7 @@ class Auto(WithSubqueries):
         self, index: RetrievalIndex, question: Question, relevance: Evidence, anchored: int | None, k: int | None
     ) -> Prepared[SelectionProblem]:
         """The problem over the most promising tables."""
-        prepared = among_promising(index, question, relevance, anchored, k, self.weights)
-        return replace(prepared, problem=replace(prepared.problem, confidence=float(self.confidence)))
+        return among_promising(index, question, relevance, anchored, k, self.weights, float(self.confidence))
 
     def select(self, problem: Any, k: int | None = None) -> Selection:
         """The k tables that the question most probably needs; with k None, as many as it needs."""

@@ -52,15 +52,15 @@ def segments(schema: Iterable[str]) -> tuple[str, ...]:
     >>> segments(["Schools(school_id, county)", "rates"])
     ('Schools:school_id', 'Schools:county', 'rates')
     """
-    found: list[str] = []
+    parts: list[str] = []
     for text in schema:
         tables = _TABLE.findall(text)
         for table, columns in tables:
             names = [name.strip() for name in columns.split(",") if name.strip()]
-            found += [f"{table}:{name}" for name in names] or [table]
+            parts += [f"{table}:{name}" for name in names] or [table]
         if not tables and text.strip():
-            found.append(text.strip())
-    return tuple(dict.fromkeys(found))
+            parts.append(text.strip())
+    return tuple(dict.fromkeys(parts))
 
 
 def parse_schema(answer: str) -> tuple[str, ...]:

@@ -90,8 +90,8 @@ def greedy(
     anchors = len(context.selected)
     chosen: list[dict[str, float]] = []
     for _ in range(problem.wanted(k)):
-        found = gains(problem, context, weights.link_share, seed_as_printed=seed_as_printed)
-        parts = {name: scale[name] * gain for name, gain in found.items()}
+        added = gains(problem, context, weights.link_share, seed_as_printed=seed_as_printed)
+        parts = {name: scale[name] * gain for name, gain in added.items()}
         utility = np.sum(list(parts.values()), axis=0)
         utility[list(context.selected)] = -np.inf
         table = int(np.argmax(utility))

@@ -234,11 +234,11 @@ class _Search:
         joins = np.maximum(level.largest_join[parent], self.most_join[self.order[position]])
         rest = self._completion(position, depth + 1)
         most_covered = self._most_covered(level.covered)[parent]
-        kept = np.flatnonzero(additive + rest - joins + most_covered >= self.best_value - _SLACK)
-        parent, position = parent[kept], position[kept]
+        rows = np.flatnonzero(additive + rest - joins + most_covered >= self.best_value - _SLACK)
+        parent, position = parent[rows], position[rows]
         covered = np.maximum(level.covered[parent], self.fine[:, self.order[position]].T)
         sets = np.concatenate([level.sets[parent], position[:, None]], axis=1)
-        return _Level(sets, position, additive[kept], joins[kept], covered)
+        return _Level(sets, position, additive[rows], joins[rows], covered)
 
     def _completion(self, last: npt.NDArray[np.intp], depth: int) -> Floats:
         """The largest sum that the tables still to be chosen can have; minus infinity if too few tables follow."""
@@ -257,12 +257,12 @@ class _Search:
     def _pruned(self, level: _Level, depth: int) -> _Level:
         bound = level.additive - level.largest_join + self._completion(level.last, depth)
         bound = bound + self._most_covered(level.covered, level.last if depth < self.size else None)
-        kept = np.flatnonzero(bound >= self.best_value - _SLACK)
-        level, bound = level.part(kept), bound[kept]
+        rows = np.flatnonzero(bound >= self.best_value - _SLACK)
+        level, bound = level.part(rows), bound[rows]
         if self.one_each and depth < self.size and len(level.sets):
             bound = np.minimum(bound, self._by_gains(level, depth))
-        kept = np.flatnonzero(bound >= self.best_value - _SLACK)
-        return level.part(kept[np.argsort(-bound[kept], kind="stable")])
+        rows = np.flatnonzero(bound >= self.best_value - _SLACK)
+        return level.part(rows[np.argsort(-bound[rows], kind="stable")])
 
     def _by_gains(self, level: _Level, depth: int) -> Floats:
         """An upper bound from what single tables would add: coverage is submodular, so together they add no more."""
@@ -288,10 +288,10 @@ class _Search:
             if top < self.best_value - _SLACK or top == -np.inf:
                 continue
             for row in np.flatnonzero(values >= top - _SLACK):
-                found = tuple(sorted(part[row, len(self.anchors) :].tolist()))
+                tables = tuple(sorted(part[row, len(self.anchors) :].tolist()))
                 is_better = top > self.best_value + _SLACK
-                if is_better or self.best_set is None or found < self.best_set:
-                    self.best_value, self.best_set = max(top, self.best_value), found
+                if is_better or self.best_set is None or tables < self.best_set:
+                    self.best_value, self.best_set = max(top, self.best_value), tables
 
 
 @dataclass(frozen=True, kw_only=True)

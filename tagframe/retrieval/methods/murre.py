@@ -128,13 +128,13 @@ def without_found(
         stops: whether the search ends when no word is left; if not, the whole question is searched for again.
     """
     words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for members in lists:
-        held = {term for table in members for term in table_terms(tables[table], with_database=False)}
-        left = [word for word in words if not set(terms(word)) & held]
+        named = {term for table in members for term in table_terms(tables[table], with_database=False)}
+        left = [word for word in words if not set(terms(word)) & named]
         database = identifier_words(tables[members[-1]].database) if with_database else []
-        found.append(f"{' '.join([*database, *left])}. {question}" if left or not stops else None)
-    return found
+        texts.append(f"{' '.join([*database, *left])}. {question}" if left or not stops else None)
+    return texts
 
 
 def spliced(tables: Sequence[TableProfile], question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
@@ -199,12 +199,12 @@ def prompt_of(ablate: Ablation | None) -> str:
     by_question, stops = ablate == "tabulation", ablate != "early-stop"
     task = _QUESTION_TASK if by_question else _TASK if stops else _TASK.removesuffix(f" {_STOP}")
     label = "Left Question" if by_question else "Completing Tables"
-    asked = [
+    examples = [
         f"Question: {question}\nDatabase: {tables}\n{label}: {left if by_question else missing}"
         for question, tables, missing, left in _EXAMPLES
         if stops or missing != "None"
     ]
-    return "\n\n".join([task, *asked, f"Question: {{question}}\nDatabase: {{tables}}\n{label}:"])
+    return "\n\n".join([task, *examples, f"Question: {{question}}\nDatabase: {{tables}}\n{label}:"])
 
 
 def rewritten(
@@ -224,11 +224,11 @@ def rewritten(
     """
     from tagframe.lm import Prompt
 
-    asked = prompt_of(ablate)
+    template = prompt_of(ablate)
     # Lists of the same tables in another order lack the same tables: one of them is asked.
     orders = {frozenset(members): members for members in reversed(lists)}
-    shown = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
-    prompts = [Prompt.of(asked.format(question=question, tables=each)) for each in shown]
+    schemas = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
+    prompts = [Prompt.of(template.format(question=question, tables=each)) for each in schemas]
     completions = dict(zip(orders, ask(lm, question, prompts, parse_completion), strict=True))
     failed = [completion.error for completion in completions.values() if completion.error is not None]
     if failed:
