@@ -207,11 +207,11 @@ class Server:
 
     def __enter__(self) -> Server:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(60)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -234,7 +234,7 @@ class Server:
 
     def listen_again(self) -> None:
         """Open the same port again."""
-        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(60)
 
     def _stop(self) -> None:
         assert self._server is not None

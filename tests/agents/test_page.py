@@ -51,14 +51,14 @@ class Served:
             open_now.set()
 
         threading.Thread(target=look_page.look, args=(corpus, 0, say), daemon=True).start()
-        assert open_now.wait(30)
+        assert open_now.wait(60)
         self.base, self.token = self.address.split("#")
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:
         """Status, headers and what a request comes back with; the token is sent unless headers say otherwise."""
         sent = {"x-tagframe-token": self.token} | {name.replace("_", "-"): value for name, value in headers.items()}
         try:
-            with urlopen(Request(f"{self.base}{path}", body, sent), timeout=30) as answer:
+            with urlopen(Request(f"{self.base}{path}", body, sent), timeout=60) as answer:
                 text = answer.read().decode()
                 return answer.status, answer.headers, json.loads(text) if path else text
         except HTTPError as error:
@@ -171,6 +171,7 @@ def opened(browser: Any, served: Served, **options: Any) -> Iterator[Any]:
     """The page in a tab that may speak to its server only; what its console says fails the test."""
     options = {"viewport": {"width": 1280, "height": 800}, **options}
     tab = browser.new_page(**options)
+    tab.set_default_timeout(60_000)
     said: list[str] = []
     asked: list[str] = []
     tab.on("console", lambda message: said.append(message.text))
@@ -323,10 +324,10 @@ def test_the_command_prints_the_address_and_ends(shop: Path):
         assert running.stdout is not None
         address = running.stdout.readline().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#[\w-]{32}", address)
-        with urlopen(address.partition("#")[0], timeout=30) as answer:
+        with urlopen(address.partition("#")[0], timeout=60) as answer:
             assert "tagframe look" in answer.read().decode()
         running.terminate()
-        running.wait(30)
+        running.wait(60)
 
 
 def test_json_that_is_nested_deep_is_refused(shop):

@@ -6,7 +6,6 @@ import asyncio
 import math
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -336,33 +335,6 @@ def test_the_adaptive_limit_halves_and_grows():
         assert limit.limit == 64
     with limit.serving(8):
         assert limit.limit == 8
-
-
-def test_a_call_of_one_at_a_time_does_not_slow_another(server: Server):
-    small_is_there, eight = threading.Event(), threading.Event()
-
-    def answers(request: Request) -> Reply:
-        if request.prompt == "small":
-            small_is_there.set()
-            return Reply("True", after=eight)
-        if int(request.prompt.removeprefix("row ")) < 100:
-            return Reply("True")
-        if not small_is_there.is_set():
-            return error(500)
-        if request.in_flight >= 8:
-            eight.set()
-        return Reply("True", after=eight)
-
-    server.answers = answers
-    retry = RetryPolicy(faults=100_000, first_wait=0.01, longest_wait=0.02)
-    lm = LM("openai/test", api_base=server.url, retry=retry, store=None)
-    big = threading.Thread(target=lm.using(concurrency=8).complete, args=([Prompt.of(f"row {i}") for i in range(400)],))
-    big.start()
-    while server.in_flight == 0:
-        time.sleep(0.001)
-    assert lm.using(concurrency=1).complete([Prompt.of("small")])[0].ok
-    big.join()
-    assert eight.is_set()
 
 
 # --- usage --------------------------------------------------------------------------------------------------------
