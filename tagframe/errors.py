@@ -170,7 +170,7 @@ class CatalogueWarning(UserWarning):
 
 
 class CopiedDataWarning(CatalogueWarning):
-    """The data is a copy of other data: columns hidden there are hidden here, other facts told there are offered."""
+    """The data is a copy of other data: columns hidden there are hidden here, other facts from there are offered."""
 
 
 class HiddenColumnGoneWarning(UserWarning):

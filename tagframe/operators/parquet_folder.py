@@ -209,7 +209,7 @@ def rows_key(frame: pd.DataFrame) -> str:
 
 
 def _metadata_of(part: Path) -> dict[bytes, bytes]:
-    """What a file says of itself; nothing if it is not there, or not whole."""
+    """Our metadata of a file; empty if the file is missing or incomplete."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
