@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.display.join_graph import DOUBTFUL_BELOW, MARKS, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
-from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_tell
+from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_differ
 
 if TYPE_CHECKING:
     from tagframe.joins import JoinPlan
@@ -36,7 +36,7 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
     parts = [f"<p>{escaped(headline(found))}</p>"]
     if found.tables:
         chances = any(hit.probability is not None for hit in found.tables)
-        scores = scores_tell(found)
+        scores = scores_differ(found)
         rows = []
         for rank, hit in enumerate(found.tables, start=1):
             cells = [str(rank), f"<b>{escaped(hit.label)}</b>"]

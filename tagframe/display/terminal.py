@@ -116,7 +116,7 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
     """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
     lines = [headline(found)]
     width = max((len(hit.label) for hit in found.tables), default=0)
-    scores = scores_tell(found)
+    scores = scores_differ(found)
     for rank, hit in enumerate(found.tables, start=1):
         score = f"  {hit.score:.3f}" if scores else ""
         chance = "" if hit.probability is None else f"  {percent(hit.probability):>4}"
@@ -161,6 +161,6 @@ def headline(found: RetrievedTables) -> str:
     return f"{counted(len(found.tables), 'table')} for {question!r}{together}"
 
 
-def scores_tell(found: RetrievedTables) -> bool:
+def scores_differ(found: RetrievedTables) -> bool:
     """Whether the scores say more than the probabilities."""
     return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in found.tables)
