@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
 
 
 class MethodName(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """The name of a retrieval method, as it is known when the command is run: ours, of a plugin, or of a package.
+    """A retrieval method, by name and parameters, as it is known when the command is run: ours, or of a plugin.
 
     Args:
         *others: further values.
@@ -70,14 +70,16 @@ class MethodName(click.ParamType):  # type: ignore[type-arg]  # generic in newer
         return f"[{'|'.join([*METHODS, *self._others])}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name; refused if there is no such method."""
+        """The text; refused if there is no such method."""
         from tagframe.errors import TagframeError
         from tagframe.retrieval import method_named
 
         try:
-            return str(value) if value in self._others else method_named(value).name
+            if value not in self._others:
+                method_named(value)
         except TagframeError as error:
             self.fail(str(error), param, ctx)
+        return str(value)
 
 
 class SpreadCommand(click.Command):

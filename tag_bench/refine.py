@@ -25,9 +25,9 @@ from tag_bench.measured import percent, reliability
 from tag_bench.records import RECORDS, Record, Records, embedder_name, settings_of
 from tag_bench.retrieval import AUTO, chosen_tables
 from tagframe.embed import get_embedder
-from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.methods import Auto
 from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances, possible
 
 WEIGHTS = (0.0, 2.0, 4.0, 8.0)
@@ -55,7 +55,7 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
 
 def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Record]]:
     """What is chosen for each question, by weight."""
-    method = METHODS["auto"]
+    method = Auto()
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
 
@@ -70,7 +70,7 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records:
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
             looked[[positions[table] for table in shown]] = said.log_odds(shown, possible(index), weight)
-            with_look = replace(evidence, looked=looked, facts=facts)
+            with_look = replace(evidence, opinion=looked, facts=facts)
             by_size = [chosen_tables(index, method, question, asked, with_look, [size]) for size in (AUTO, *SIZES)]
             outcomes[f"{weight:g}"] = {
                 part: {name: value for one in by_size for name, value in one[part].items()}

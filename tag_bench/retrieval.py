@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 import numpy as np
@@ -26,19 +26,17 @@ from tagframe import config
 from tagframe.answer.annotating import annotated
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
-from tagframe.errors import InvalidArgument, ReplayMiss
+from tagframe.errors import ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import Method, method_named
 from tagframe.retrieval import Question as Asked
-from tagframe.retrieval.form import Form, Variant, note_of
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.joinability import Omega
-from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
-from tagframe.retrieval.methods.murre import Ablation, searching
+from tagframe.retrieval.method import ByScores, WithSubqueries
+from tagframe.retrieval.methods import CRUSH, Auto
+from tagframe.retrieval.methods.join_aware import JoinAware
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.problem import JAR_WEIGHTS, LINKED, Floats, spanning_forest
-from tagframe.retrieval.retrieve import in_form
+from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 
 AUTO = 0
 """The K that means ``k="auto"``."""
@@ -55,7 +53,7 @@ def _name(size: int) -> str:
 
 
 def chosen_tables(
-    index: RetrievalIndex, method: Method[Any, Any], question: Question, asked: Asked, known: Any, sizes: Sequence[int]
+    index: RetrievalIndex, method: Method, question: Question, asked: Asked, known: Any, sizes: Sequence[int]
 ) -> Record:
     """What a method chooses for a question by some evidence, for every K, as JSON values.
 
@@ -98,9 +96,8 @@ def record_of(draws: Sequence[Record]) -> Record:
 
 def run(
     index: RetrievalIndex,
-    method: Method[Any, Any],
+    method: Method,
     sizes: Sequence[int],
-    decompositions: Sequence[Sequence[str]] | None,
     question: Question,
     *,
     coarse: Floats | None = None,
@@ -113,7 +110,6 @@ def run(
         index: of the benchmark's tables.
         method: the selector.
         sizes: the Ks; 0 stands for "auto".
-        decompositions: of every question of the file, in its order.
         question: to ask.
         coarse: given relevance: shape (questions of the file, tables).
         lm: the model that decomposes, imagines or rewrites; None for rules.
@@ -124,15 +120,8 @@ def run(
     """
     found = []
     started = time.perf_counter()
-    asked = Asked.of(question.text)
-    if decompositions is not None and method.decomposer is not None:
-        asked = asked.with_subqueries(method.decomposer.read(decompositions[question.position]), "given")
-    if coarse is None:
-        if lm is not None and decompositions is None and method.decomposer is not None:
-            asked = method.decomposer.ask(lm, asked)
-        relevance = method.relevance(index, asked, lm)
-    else:
-        relevance = coarse[question.position]
+    asked = method.read(Asked.of(question.text), lm)
+    relevance = method.relevance(index, asked, lm) if coarse is None else coarse[question.position]
     before = time.perf_counter() - started
     for lesson in lessons or (None,):
         learned, known = timed(lambda: relevance if lesson is None else lesson.told(relevance, question, asked))  # noqa: B023
@@ -187,13 +176,23 @@ def report(
     }
 
 
-def formed(method: Method[Any, Any], variant: Variant, weights: str | None, **settings: Any) -> Method[Any, Any]:
-    """The method in a form of its paper. The variant of other methods says only whether declared keys are known."""
-    form = Form(**settings)
-    return in_form(method, form if method.form is None else replace(form, variant=variant, weights=weights))
+def with_parts(method: Method, parts: Sequence[str] | None) -> Method:
+    """The method with the sub-queries of a question, or with the schema that a model imagined for it."""
+    if parts is None:
+        return method
+    if isinstance(method, CRUSH):
+        return replace(method, schema=parts)
+    return replace(method, subqueries=parts) if isinstance(method, WithSubqueries) else method
 
 
-def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
+def with_weights_of(method: Method, dataset: str) -> Method:
+    """A paper's method as it is printed with the weights of a data set, if it has no others."""
+    if isinstance(method, JoinAware) and method.as_printed and method.weights is None and dataset in method.published:
+        return replace(method, weights=dataset)
+    return method
+
+
+def weighted(method: Method, weights: str | None) -> Method:
     """The default method with the weights of a file that ``tag_bench fit`` wrote.
 
     Raises:
@@ -201,20 +200,17 @@ def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
     """
     if weights is None:
         return method
-    if method is not AUTO_METHOD:
-        raise click.ClickException(f"--method {method.name} takes no --weights")
+    if not isinstance(method, Auto):
+        raise click.ClickException(f"--method {method.name} takes no --weights; write jar:weights=bird")
     if not Path(weights).is_file():
         raise click.ClickException(f"--weights: there is no file {weights!r}")
-    given: Any = {"weights": read_weights(Path(weights).read_text(encoding="utf-8"))}
-    return replace(method, prepare=partial(method.prepare, **given), select=partial(method.select, **given))
-
-
-_VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
+    return replace(method, weights=read_weights(Path(weights).read_text(encoding="utf-8")))
 
 
 @benchmark("retrieval")
 @DATA
-@click.option("--method", type=MethodName(), default="auto", show_default=True, help="The selector.")
+@click.option("--method", type=MethodName(), default="auto", show_default=True,
+              help="The selector, with parameters: jar:as_printed,variant=D.")  # fmt: skip
 @click.option(
     "-k",
     "sizes",
@@ -224,22 +220,15 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     help="Numbers of tables, such as 2 3 5 10.",
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
-@click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
-@click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
-@click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
-@number("--candidates", None, "Tables to choose from. [default: 20; fiben: 30]")
-@click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
-@click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
-@number("--beam", None, "How many lists MURRE keeps at each hop; 5 by default.")
-@number("--hops", None, "MURRE's hops; by default 3, or 2 without a model.")
-@click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
+@click.option("--declared-keys", is_flag=True, help="Keys that the source declares are known, as for JAR's variant G.")
+@click.option("--lm", help="The model, or replay:STORE, of a method that asks one; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
 @click.option(
     "--half", type=click.Choice(["fit", "report"]), help="Only questions of this half in the data's halves.json."
 )
 @click.option("--synonyms", is_flag=True, help="Use the data's second wording of its questions.")
-@click.option("--weights", help="For auto, the file of a fit; for greedy, exact and mip, a data set of the papers.")
+@click.option("--weights", help="For auto, the file of a fit.")
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, minilm-int8, or a sentence-transformers model.")
 @CACHE
@@ -263,10 +252,7 @@ def command(
     method: str,
     sizes: tuple[int, ...],
     decompositions: str,
-    variant: Variant,
-    ablation: Ablation | None,
-    beam: int | None,
-    hops: int | None,
+    declared_keys: bool,
     lm: str | None,
     own_names: bool,
     own_database: bool,
@@ -286,18 +272,19 @@ def command(
     records: Path | None,
     seed: int,
     compare: bool,
-    **form: Any,
 ) -> dict[str, Any]:
     """Recall of tables, for questions that need more than one.
 
-    Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
+    Example: python -m tag_bench retrieval --data spider --method jar:as_printed --decompositions spider/decomp.json
     """
     if shuffled and learn is None:
         raise click.ClickException("--shuffled needs --learn")
-    if learn is not None and method != "auto":
+    chosen = method_named(method)
+    if learn is not None and not isinstance(chosen, Auto):
         raise click.ClickException(f"--learn needs --method auto; got {method}")
-    declared = variant == "G"
+    declared = declared_keys or (isinstance(chosen, JoinAware) and chosen.variant == "G")
     dataset = read_dataset(data, declared_keys=declared, synonyms=synonyms)
+    chosen = weighted(with_weights_of(chosen, dataset.name), weights)
     if descriptions is not None:
         click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
     if annotator is not None:
@@ -340,9 +327,8 @@ def command(
             database = question.database if own_database else None
             index, lessons = index_in(database), lessons_in(database)
             try:
-                return record_of(
-                    run(index, chosen, sizes, given, question, coarse=scores_given, lm=model, lessons=lessons)
-                )
+                own = with_parts(chosen, None if given is None else given[question.position])
+                return record_of(run(index, own, sizes, question, coarse=scores_given, lm=model, lessons=lessons))
             except ReplayMiss as miss:
                 misses.append(str(miss))
                 return None
@@ -357,18 +343,10 @@ def command(
     settings = settings_of(embedder=None if encoder is None else encoder.name)
     kept = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
-    if scores_given is not None and not method_named(method).takes_coarse:
+    if scores_given is not None and not isinstance(chosen, ByScores):
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
-    of_data = dataset.name if form["as_printed"] and dataset.name in JAR_WEIGHTS else None
-    try:
-        chosen = searching(method_named(method), beam=beam, hops=hops, ablate=ablation)
-        chosen = formed(chosen, variant, weights or of_data, **form)
-    except InvalidArgument as error:
-        raise click.ClickException(str(error)) from error
-    if chosen.form is None:
-        chosen = weighted(chosen, weights)
     model = None if lm is None else LM(lm)
-    if method == "auto":  # how many tables: asked of all questions, those of one table too
+    if chosen.chooses_k:  # how many tables: asked of all questions, those of one table too
         both = {one.position: one for one in sorted([*several, *counted[:limit]], key=lambda one: one.position)}
         chosen_for: dict[int, list[Record]] = defaultdict(list)
         for one in asked([*both.values()], [*sizes, AUTO]):
@@ -382,11 +360,13 @@ def command(
         result = report(dataset, method, decompositions, sizes, found)
     if learn is not None:
         result["questions"] = len(several)
-    result = {**settings, **result, "variant": variant, **chosen.said}
+    result = {**settings, **result}
+    if isinstance(chosen, JoinAware):
+        result |= chosen.parameters
     if isinstance(encoder, CachedEmbedder):
         encoder.save()
     if compare:
-        if chosen.said:
-            click.echo(note_of(chosen.said), err=True)
+        if isinstance(chosen, JoinAware):
+            click.echo(chosen.in_words, err=True)
         click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
     return result

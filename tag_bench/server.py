@@ -74,6 +74,7 @@ class Reply:
         status: an HTTP status; other than 200 makes it an error response with ``text`` as its message.
         headers: further headers.
         latency: seconds before the response, added to the server's own.
+        after: an event that the response waits for.
         raw: a body to send unchanged.
         changes: replacements for parts of the body: ``{"usage": None}`` or a whole ``choices``.
         drop: close the connection and send nothing, or ``"half"`` for the first half of the response.
@@ -86,6 +87,7 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     latency: float = 0.0
+    after: threading.Event | None = None
     raw: bytes | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     drop: bool | str = False
@@ -112,6 +114,8 @@ _ROW_LINE = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
 """One answer for all requests, a function of the request, a queue, or answers by prompt."""
 
+_LOOK = 0.005
+"""Seconds between two looks at an event."""
 MODEL = {"id": "test", "object": "model", "max_model_len": 32_768}
 """What the list of models says."""
 HANG = Reply(hang=True)
@@ -287,6 +291,9 @@ class Server:
         return Reply(answer) if isinstance(answer, str) else answer
 
     def _respond(self, transport: asyncio.Transport, request: Request, reply: Reply) -> None:
+        if reply.after is not None and not reply.after.is_set():
+            asyncio.get_running_loop().call_later(_LOOK, self._respond, transport, request, reply)
+            return
         self.in_flight -= 1
         if transport.is_closing():
             return

@@ -24,12 +24,13 @@ from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
 from tag_bench.published import PUBLISHED
 from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
+from tag_bench.retrieval import with_parts
 from tagframe.config import AnySettings
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.evaluation.match import Rule, is_ordered, match
 from tagframe.evaluation.scores import scores_of
-from tagframe.retrieval import RetrievedTables, retrieve_tables
+from tagframe.retrieval import RetrievedTables, method_named, retrieve_tables
 
 SECONDS = 30.0
 """The time limit of a gold statement."""
@@ -185,9 +186,8 @@ def command(
         else:
             parts = None if given is None else given[question.position]
             with tf.context(lm=None):
-                tables = retrieve_tables(
-                    question.text, corpus, k=size, method=method, decomposition=parts, evidence=knowledge
-                )
+                chosen = with_parts(method_named(method), parts)
+                tables = retrieve_tables(question.text, corpus, k=size, method=chosen, evidence=knowledge)
             table_ids = [hit.id for hit in tables.tables]
 
         def answered(repair: bool) -> tuple[Record, bool]:

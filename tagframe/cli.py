@@ -90,7 +90,15 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
         callback=lambda ctx, _, given: ctx.meta.update(csv=dict(map(_option, given)) or None),
         help='An option of pandas.read_csv for CSV files: "decimal=," or "dayfirst=true" (repeatable).',
     )
-    return click.argument("corpus")(csv(links(command)))
+    hide = click.option(
+        "--hide",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=lambda ctx, _, names: ctx.meta.update(hide=names),
+        help="A table, or a column as table.column, that does not exist for this command (repeatable).",
+    )
+    return click.argument("corpus")(hide(csv(links(command))))
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -103,14 +111,14 @@ def _option(text: str) -> tuple[str, Any]:
 
 def _opened(corpus: str) -> tagframe.Corpus:
     if corpus.lower().endswith(".sql"):
-        return tagframe.open_corpus(schema=corpus)
+        return tagframe.open_corpus(schema=corpus, hide=click.get_current_context().meta["hide"])
     given: Mapping[str, Any] = click.get_current_context().meta
-    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"])
+    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"], hide=given["hide"])
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _k = click.option("-k", type=_Count(min=1), help='How many tables, or "auto": as many as the question needs.')
-_method = click.option("--method", help='How tables are chosen: "greedy", "dense", ….')
+_method = click.option("--method", help='How tables are chosen: "dense", "jar:variant=F,as_printed", ….')
 _lm = click.option("--lm", help='A litellm model name, or "replay:STORE" [env: TAGFRAME_LM].')
 _api_base = click.option("--api-base", help="An OpenAI-compatible server [env: TAGFRAME_API_BASE].")
 _store = click.option("--store", help="The response store's file [env: TAGFRAME_STORE].")
@@ -192,8 +200,7 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
 @_json
 def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
     """Describe the tables and columns of CORPUS. DESCRIPTIONS is a CSV file with table, column and description, a
-    semantic model (of Apache Ossie, dbt or Snowflake), a folder of such files, or a folder with BIRD's
-    database_description.
+    semantic model (of Apache Ossie or dbt), a folder of such files, or a folder with BIRD's database_description.
 
     \b
     Example: tagframe describe bank.sqlite dictionary.csv
@@ -247,7 +254,6 @@ def check_keys(corpus: str, **settings: str | None) -> None:
 @click.argument("question")
 @_k
 @_method
-@click.option("--as-printed", is_flag=True, help='"greedy", "exact" and "mip" in the form of their papers.')
 @_model
 @_json
 def retrieve(
@@ -255,7 +261,6 @@ def retrieve(
     question: str,
     k: HowMany,
     method: str | None,
-    as_printed: bool,
     as_json: bool,
     **settings: str | None,
 ) -> None:
@@ -264,7 +269,7 @@ def retrieve(
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
-        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method, as_printed=as_printed)
+        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
     _show(found, as_json)
 
 
@@ -508,7 +513,11 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
 @click.option("--refresh", help="Open the sources again before a call if that was so long ago, such as 5m.")
-@click.option("--reader", help="Serve only what this reader sees, by corpus.for_reader.")
+@click.option("--hide", multiple=True, metavar="NAME", help="A table or column that nobody is served (repeatable).")
+@click.option(
+    "--readers", type=click.Path(path_type=Path), help="The file with what is hidden from each reader; read again."
+)
+@click.option("--reader", help="Serve only what this reader of --readers sees.")
 @click.option("--http", is_flag=True, help="Serve over HTTP, to clients that send a reader's token.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address at which to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="Its port; 0 for any.")

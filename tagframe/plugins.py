@@ -3,7 +3,7 @@
 A package lists them in its ``pyproject.toml``, each under the name by which users ask for it::
 
     [project.entry-points."tagframe.methods"]
-    chain = "my_package:CHAIN"
+    chain = "my_package:Chain"
 
 They are found when a name is looked up that tagframe does not have. Only the package that brings the name is imported.
 """

@@ -450,7 +450,7 @@ FRAMES = {"a.singer": pd.DataFrame({"singer": ["Ann"]}), "a.part": pd.DataFrame(
 
 
 class TestKinds:
-    @pytest.mark.parametrize("method", ["greedy", "murre", "dense", "crush"])
+    @pytest.mark.parametrize("method", ["iterative-jar", "murre", "dense", "crush"])
     def test_tables_are_passages_and_what_searches_is_a_query(self, method):
         kinds, corpus = Kinds(), tf.open_corpus(FRAMES)
         assert tf.retrieve_tables("Which singer sang", corpus, k=1, method=method, embedder=kinds).ids == ["a.singer"]

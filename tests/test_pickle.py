@@ -135,8 +135,8 @@ def test_a_pickle_of_frames_has_no_hidden_column():
     people = pd.DataFrame({"id": [1, 2], "ssn": ["zqs-1", "zqs-2"]})
     corpus = tf.open_corpus({"people": people, "orders": pd.DataFrame({"nr": [1], "buyer": ["zqs-1"]})})
     corpus.keys.add("orders.buyer = people.ssn")
-    corpus.hide("people.ssn")
-    corpus.hide("orders.buyer")
+    corpus = corpus.hide("people.ssn")
+    corpus = corpus.hide("orders.buyer")
     assert b"zqs" not in pickle.dumps(corpus)
     other = again(corpus)
     assert list(other.read("people").columns) == ["id"]

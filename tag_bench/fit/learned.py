@@ -31,7 +31,7 @@ from tag_bench.records import with_progress
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import FEW, SETS, SIGNALS, TOLD
+from tagframe.retrieval.learned import BELIEVED, FEW, SETS, SIGNALS
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import among_promising, confidence_of, learned_sets, pool, posterior
 from tagframe.retrieval.methods.posterior import BARE
@@ -115,7 +115,7 @@ class Case:
 def told(case: Case, weights: Weights) -> tuple[float, float, float, bool]:
     """The similarity of the nearest examples; the confidence of ``k="auto"`` without and with all learned facts; and
     whether its set is complete."""
-    return _told(case, tuple((name, weight) for name, weight in weights.learned.items() if name not in TOLD))
+    return _told(case, tuple((name, weight) for name, weight in weights.learned.items() if name not in BELIEVED))
 
 
 @cache
@@ -125,7 +125,7 @@ def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, fl
     known = posterior(prepared.problem, weights)
     chosen = auto.fitted(prepared.problem, None, weights, known).indices
     least, most = (
-        confidence_of(prepared.problem, known, replace(weights, learned={**weights.learned, TOLD[0]: odds}), chosen)
+        confidence_of(prepared.problem, known, replace(weights, learned={**weights.learned, BELIEVED[0]: odds}), chosen)
         for odds in (0.0, 1e12)
     )
     like = 0.0 if prepared.problem.examples is None else prepared.problem.examples.like
@@ -242,7 +242,7 @@ def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
         return -float(np.log(np.where(rows[:, 3], sure, 1 - sure)).sum())
 
     best = [min(ODDS, key=partial(surprise, rows=np.array(rows))) for rows in by_data.values()]
-    return replace(weights, learned={**weights.learned, TOLD[0]: min(best, default=0.0)})
+    return replace(weights, learned={**weights.learned, BELIEVED[0]: min(best, default=0.0)})
 
 
 def _heeded(rows: Floats, odds: float) -> Floats:
@@ -256,13 +256,13 @@ def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, flo
 
     def counted(case: Case) -> str:
         assert case.found.known is not None
-        return f"{case.count}" if len(case.found.known.asked) else f"{case.count} SQL alone"
+        return f"{case.count}" if len(case.found.known.questions) else f"{case.count} SQL alone"
 
     asked = [case for case in group if case.found.known is not None and case.found.facts["bare"] > BARE]
     found = {}
     for name, part in sorted(grouped(asked, counted).items()):
         rows = np.array([told(case, weights) for case in part])
-        sure, truth = _heeded(rows, weights.learned[TOLD[0]]), rows[:, 3]
+        sure, truth = _heeded(rows, weights.learned[BELIEVED[0]]), rows[:, 3]
         means = {"CR": percent(truth), "confidence": percent(sure)}
         found[name] = {"questions": len(part), **means, "reliability": reliability(sure, truth)}
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import trees_of
 from tagframe.errors import UnsafeSQL
 
 

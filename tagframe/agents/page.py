@@ -20,8 +20,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus import Corpus, TableProfile, facts_of
-from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.told import ToldKey
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.references import ToldKey
 from tagframe.errors import InvalidArgument, TagframeError, needing
 from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
@@ -182,7 +182,7 @@ class _Guard:
 
 
 def _table(profile: TableProfile) -> dict[str, Any]:
-    """A table for the page; a profile has no cells of hidden columns."""
+    """A table for the page."""
     columns = [
         {
             "name": one.name,
@@ -192,10 +192,8 @@ def _table(profile: TableProfile) -> dict[str, Any]:
             "distinct": one.distinct,
             "samples": [sample[:_MAX_SAMPLE_LETTERS] for sample in one.samples],
             "description": one.description,
-            "hidden": "hidden" if one.hidden else "hidden from models" if one.unprompted else "",
+            "private": "private" if one.private else "",
         }
-        if not one.hidden
-        else {"name": one.name, "hidden": "hidden"}
         for one in profile.columns
     ]
     return {
@@ -214,7 +212,7 @@ class _Keys:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._lock = threading.Lock()
-        self._inferred_keys: tuple[object, list[KeyPair]] | None = None
+        self._inferred_keys: list[KeyPair] | None = None
 
     def all(self) -> list[dict[str, Any]]:
         """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
@@ -224,7 +222,7 @@ class _Keys:
 
     def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
         """Keys for the page; the ``forbidden`` ones follow the others."""
-        known = knowledge_of(self._corpus).known
+        known = fact_store(self._corpus).facts
         of_user = {pair for key in known.keys for pair in _both_ways(key)}
         decided = [(key, "accepted" if key in of_user else "") for key in keys]
         if forbidden:
@@ -260,10 +258,9 @@ class _Keys:
         return self.all()
 
     def _inferred(self) -> list[KeyPair]:
-        """The keys inferred from data and names. They depend on hidden columns, but not on the user's decisions."""
+        """The keys inferred from data and names; they do not depend on the user's decisions."""
         with self._lock:
-            withheld = knowledge_of(self._corpus).known.withheld
-            if self._inferred_keys is None or self._inferred_keys[0] != withheld:
+            if self._inferred_keys is None:
                 databases: dict[str, list[TableProfile]] = defaultdict(list)
                 for profile in self._corpus.profiles:
                     databases[profile.database].append(profile)
@@ -272,8 +269,8 @@ class _Keys:
                     for tables in databases.values()
                     for key in with_composites(*database_keys(tuple(tables), True, facts_of(self._corpus)).inferred)
                 ]
-                self._inferred_keys = withheld, inferred
-            return self._inferred_keys[1]
+                self._inferred_keys = inferred
+            return self._inferred_keys
 
 
 def _both_ways(key: ToldKey) -> tuple[KeyPair, KeyPair]:

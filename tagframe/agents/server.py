@@ -29,6 +29,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 import tagframe
+from tagframe.agents.audit import audited
 from tagframe.agents.definitions import definitions
 from tagframe.errors import TagframeError
 from tagframe.progress import reporting_to
@@ -79,7 +80,12 @@ class CorpusServer:
     """An MCP server of a corpus that is being opened."""
 
     def __init__(
-        self, open_tools: Callable[[], ToolsNow], ask: bool, learn: bool, files: bool, readers: int = 1
+        self,
+        open_tools: Callable[[], ToolsNow],
+        ask: bool,
+        learn: bool,
+        files: bool,
+        names: Mapping[str | None, str | None] | None = None,
     ) -> None:
         """A server; ``open_tools`` is called in a thread after the client's first answer.
 
@@ -89,11 +95,13 @@ class CorpusServer:
             ask: whether the tool ``ask`` is offered.
             learn: whether the tool ``learn`` is offered.
             files: whether files may be written.
-            readers: how many there are.
+            names: the readers' names, for the log, by what their requests have; None for one client without a name.
         """
         self._open, self._may_ask, self._may_learn, self._writes_files = open_tools, ask, learn, files
         self._tools: Future[ToolsNow] = Future()
         self._opening = "opening the tables"
+        self._names = names or {None: None}
+        readers = len(self._names)
         self._at_once = _MAX_CALLS if readers == 1 else max(_MAX_STATEMENTS // readers, _MIN_CALLS)
         self._limiters: dict[str | None, anyio.CapacityLimiter] = {}
         self._has_begun = False
@@ -169,13 +177,20 @@ class CorpusServer:
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        given = await self._worked(ctx, lambda tools: tools.call(params.name, params.arguments or {}))
+        arguments = params.arguments or {}
+        given = await self._worked(ctx, params.name, arguments, lambda tools: tools.call(params.name, arguments))
         if isinstance(given, _Failed):
             return types.CallToolResult(content=[_text(given.text)], is_error=True)
         return types.CallToolResult(content=[_text(_for_a_model(_as_data(given)))])
 
-    async def _worked(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        """The result of the work, or its error.
+    async def _worked(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        tool: str,
+        arguments: Mapping[str, Any],
+        work: Callable[[Tools], Any],
+    ) -> Any:
+        """The result of the work, or its error; the log gets a line of it.
 
         If the client cancels, the running statement is stopped, and work in Python ends at its next unit.
         """
@@ -190,16 +205,20 @@ class CorpusServer:
             doing[0] = message
 
         def in_thread() -> Any:
-            try:
-                tools = self._tools.result()()[reader]
-                if isinstance(tools, TagframeError):
-                    return _Failed.of(tools)
-                with stopping.here(), reporting_to(report):
-                    return work(tools)
-            except Exception as error:
-                if not isinstance(error, TagframeError | Stopped):
-                    logging.getLogger(__name__).exception("a tool failed")
-                return _Failed.of(error)
+            with audited(self._names.get(reader), tool, arguments) as line:
+                try:
+                    tools = self._tools.result()()[reader]
+                    if isinstance(tools, TagframeError):
+                        raise tools
+                    with stopping.here(), reporting_to(report):
+                        result = line.result = work(tools)
+                        line.tools = tools
+                        return result
+                except Exception as error:
+                    line.error = type(error).__name__
+                    if not isinstance(error, TagframeError | Stopped):
+                        logging.getLogger(__name__).exception("a tool failed")
+                    return _Failed.of(error)
 
         async with anyio.create_task_group() as beside:
             beside.start_soon(self._send_progress, ctx, doing)
@@ -228,7 +247,7 @@ class CorpusServer:
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         start = _number(params.cursor if params is not None else None)
-        ids = await self._resource(ctx, lambda tools: list(tools.corpus.ids))
+        ids = await self._resource(ctx, "", lambda tools: list(tools.corpus.ids))
         listed = [types.Resource(uri=_ROOT, name="tables", title="All tables", mime_type=_PLAIN)] if not start else []
         listed += [
             types.Resource(
@@ -252,17 +271,17 @@ class CorpusServer:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         if uri == _ROOT:
-            given = await self._resource(ctx, lambda tools: tools.all_tables())
+            given = await self._resource(ctx, "", lambda tools: tools.all_tables())
         elif uri.startswith(f"{_ROOT}/"):
             id = urllib.parse.unquote(uri.removeprefix(f"{_ROOT}/"))
-            given = await self._resource(ctx, lambda tools: tools.describe_tables([id]))
+            given = await self._resource(ctx, id, lambda tools: tools.describe_tables([id]))
         else:
             raise MCPError(types.INVALID_PARAMS, f"no resource {uri}: there are {_ROOT} and {_ROOT}/ID")
         contents = types.TextResourceContents(uri=uri, mime_type=_PLAIN, text=_for_a_model(_as_data(given)))
         return types.ReadResourceResult(contents=[contents])
 
-    async def _resource(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        result = await self._worked(ctx, work)
+    async def _resource(self, ctx: ServerRequestContext[Any, Any], id: str, work: Callable[[Tools], Any]) -> Any:
+        result = await self._worked(ctx, "resource", {"tables": [id]} if id else {}, work)
         if isinstance(result, _Failed):
             raise MCPError(types.INVALID_PARAMS, result.text)
         return result

@@ -15,8 +15,8 @@ from tagframe.answer.cited_rows import CITED
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.embed import get_embedder
-from tagframe.engines.sql_text import trees_of
-from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
+from tagframe.engines.sql_reader import ReadStatement, trees_of
+from tagframe.errors import FileNotAllowed, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
@@ -54,7 +54,7 @@ def near_columns(retrieved: RetrievedTables) -> Callable[[str, int], list[str]]:
     def chosen(id: str, most: int) -> list[str]:
         profile = retrieved.corpus.profile(id)
         near = {one.name for one in nearest_columns(profile, relevance[ids.index(id)], most, most * 3 // 4)}
-        return [one.name for one in profile.columns if one.name in near | joined[id] and one.for_models]
+        return [one.name for one in profile.columns if one.name in near | joined[id]]
 
     return chosen
 
@@ -110,11 +110,10 @@ def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable],
     )
 
 
-def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] | None) -> list[str]:
-    """The columns of a merge that an agent may see, limited to those that it asks for.
+def merged_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] | None) -> list[str]:
+    """The columns of a merge, limited to those that an agent asks for.
 
     Raises:
-        HiddenColumn: it selects or tests a column that is hidden from models; even a test would reveal cells.
         InvalidArgument: ``where`` is not a comparison of columns with values.
         ColumnNotFound: the plan has no such column.
     """
@@ -130,18 +129,14 @@ def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] 
     return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
 
 
-def open_column(profile: TableProfile, name: str) -> ColumnProfile:
-    """The profile of a visible column; its name may be in any case.
+def column_named(profile: TableProfile, name: str) -> ColumnProfile:
+    """The profile of a column; its name may be in any case.
 
     Raises:
         ColumnNotFound: no such column.
-        HiddenColumn: it is hidden.
     """
     folded = [column for column in profile.columns if column.name.casefold() == name.casefold()]
-    column = folded[0] if len(folded) == 1 else profile.column(name)
-    if not column.for_models:
-        raise HiddenColumn(f"column {profile.id}.{column.name} is hidden: its cells are never shown")
-    return column
+    return folded[0] if len(folded) == 1 else profile.column(name)
 
 
 def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
@@ -173,14 +168,9 @@ def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
     """
     from sqlglot import exp
 
-    comparisons: dict[tuple[str, str], None] = {}
-    for tree in trees_of(sql, dialect):
-        for test in tree.find_all(exp.EQ, exp.In, bfs=False):
-            sides = [test.this, *(test.expressions if isinstance(test, exp.In) else [test.expression])]
-            columns = [side.name for side in sides if isinstance(side, exp.Column)]
-            texts = [side.name for side in sides if isinstance(side, exp.Literal) and side.is_string]
-            comparisons |= {(column, text): None for column in columns[:1] for text in texts if text.strip()}
-    return list(comparisons)
+    tests = [one for tree in trees_of(sql, dialect) for one in ReadStatement(tree).text_tests]
+    equal = [one for one in tests if isinstance(one.test, exp.EQ | exp.In)]
+    return list(dict.fromkeys((one.column.name, text) for one in equal for text in one.texts))
 
 
 def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:

@@ -30,16 +30,16 @@ from tagframe.agents.paging import (
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
     account_of,
+    column_named,
     compared_texts,
     join_of,
     left_out,
+    merged_columns,
     near_columns,
     note_of,
     one_line_of,
-    open_column,
     rounded,
     rows_behind,
-    visible_columns,
     write_new,
 )
 from tagframe.agents.tool_results import ABOUT_CELLS
@@ -51,7 +51,7 @@ from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand
@@ -62,11 +62,11 @@ from tagframe.errors import (
     NotConfigured,
     SourceNotFound,
     SQLFailed,
+    TagframeError,
     UnsafeSQL,
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
-from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.key_text import text_of
 from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
@@ -78,7 +78,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.retrieved import said_of_joins
+from tagframe.retrieval.retrieved import role_readers
 
 Tool = Callable[..., Any]
 P = ParamSpec("P")
@@ -125,11 +125,11 @@ class _Known(NamedTuple):
 
 
 def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[Tools, P], T]:
-    """The tool over the corpus as it is when the call begins."""
+    """The tool over the corpus as it is when the call begins, without private columns: an agent is a model."""
 
     @functools.wraps(tool)
     def call(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return tool(self.of(self.corpus.current()), *args, **kwargs)
+        return tool(self.of(self.corpus.current().without_private()), *args, **kwargs)
 
     return call
 
@@ -280,8 +280,7 @@ class Tools:
     ) -> gives.Described | gives.ProfiledColumn | gives.Places:
         """Describe tables, count a column's values, or find the columns that contain a value.
 
-        Use it for columns that find_tables has not shown, or if you do not know how a value is written. "hidden"
-        columns cannot be read.
+        Use it for columns that find_tables has not shown, or if you do not know how a value is written.
 
         Args:
             tables: Ids or names; for a value, default all.
@@ -343,15 +342,12 @@ class Tools:
             "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_MAX_KEYS],
             "columns": [],
         }
-        hidden = [column.name for column in profile.columns if not column.for_models]
         if profile.estimated:
             described["estimated"] = True
         if profile.description:
             described["description"] = profile.description
         if profile.primary_key:
             described["primary_key"] = list(profile.primary_key)
-        if hidden:
-            described["hidden"] = hidden
         metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
         if lines := metric_lines(metrics[:_MAX_KEYS], self._known.names, self._dialect):
             described["metrics"] = lines
@@ -381,7 +377,7 @@ class Tools:
             question: The user's words; they choose between joins.
         """
         plan = self._plan(tables, on, question)
-        visible = visible_columns(plan, None, None)
+        visible = merged_columns(plan, None, None)
         _, account = self._merged(plan, how, on_fanout, visible[:1], None, limit=1)
         return gives.Planned(
             about=ABOUT_CELLS,
@@ -436,7 +432,7 @@ class Tools:
         target = None if to is None else self._target(to)
         plan = self._plan(tables, on)
         plan = plan.aggregated(aggregate) if aggregate else plan
-        wanted = visible_columns(plan, where, columns)
+        wanted = merged_columns(plan, where, columns)
         at_most = limit if limit is not None or target is not None else DEFAULT_ROWS
 
         key = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
@@ -456,10 +452,9 @@ class Tools:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
         ids = [profile.id for profile in profiles]
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        hints, roles = said_of_joins(question) if question else (None, None)
+        hints, roles = role_readers(question) if question else (None, None)
         around = tables_around(self.corpus, ids)
-        plan = plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
-        return as_hidden_now(plan, self.corpus, for_models=True)
+        return plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
@@ -475,14 +470,13 @@ class Tools:
                 on_fanout=on_fanout,
                 on_loss="allow",
                 on_ambiguous="allow",
-                for_models=True,
             )
             return frame, account_of(report, plan, self._in_sql(plan), warnings)
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
         named = replace(plan, sources=tuple(map(self._as_read, plan.sources)))
-        return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
+        return one_line_of(plan, named.sql(columns=merged_columns(named, None, None), how=how, dialect=self._dialect))
 
     def _as_read(self, source: PlanTable) -> PlanTable:
         """A table by its name in statements here, which says the database where that is needed."""
@@ -589,10 +583,16 @@ class Tools:
             return Query(sql, named or names)
         return Query(sql, names)
 
+    def tables_of(self, sql: str) -> set[str]:
+        """The ids of the tables that a statement reads; none if it is none."""
+        with suppress(TagframeError):
+            return {*Reader(self.corpus, self._known.names).named(sql).values()}
+        return set()
+
     def _profiled(self, table: str, column: str) -> gives.ProfiledColumn:
         """The values of a column: the number of distinct values and nulls, the range, the most common values."""
         profile = self.corpus.profile(table)
-        known = open_column(profile, column)
+        known = column_named(profile, column)
         name = sql_name(known.name, self._dialect)
         statement = (
             f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
@@ -661,7 +661,7 @@ class Tools:
         names: list[str] = []
         for column in profile.columns:
             is_searched = only is None or column.name.casefold() == only.casefold()
-            if is_searched and column.for_models and column.family not in ("blob", "empty", "boolean"):
+            if is_searched and column.family not in ("blob", "empty", "boolean"):
                 cell = f"CAST({sql_name(column.name, self._dialect)} AS {kind})"
                 parts.append(
                     f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.answer.answer import Generated
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.prompt import Accept

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tagframe.display.join_graph import join_graph
 from tagframe.display.markup import escaped, page, small, table
+from tagframe.display.results import Answered, Plan
 from tagframe.display.terminal import fitted
-
-if TYPE_CHECKING:
-    from tagframe.answer import Answer
-    from tagframe.joins import JoinPlan
 
 _MAX_ROWS = 10
 
 
-def answer_text(answer: Answer) -> str:
+def answer_text(answer: Answered) -> str:
     """An answer step by step, for a terminal."""
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
@@ -33,15 +28,15 @@ def answer_text(answer: Answer) -> str:
     return fitted("\n".join(lines))
 
 
-def _last(answer: Answer, name: str) -> int | None:
+def _last(answer: Answered, name: str) -> int | None:
     return max((position for position, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
 
 
-def _stages(answer: Answer) -> list[str]:
+def _stages(answer: Answered) -> list[str]:
     return [] if answer.execution is None else [str(stage) for stage in answer.execution.stages]
 
 
-def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
+def answer_html(answer: Answered, plan: Plan | None) -> str:
     """An answer in a notebook: the text, the highlighted query, the rows, and how its tables join.
 
     Args:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tagframe.display.markup import LETTER, LINE, PAD, escaped, percent, short, svg, svg_text, width_of
+from tagframe.display.results import Plan, Report, Step
 from tagframe.errors import counted
-
-if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan, JoinStep
-    from tagframe.merging import MergeReport
 
 _BEND_WIDTH = 40
 """The width in which a line bends to its height; after that it runs straight to the table, with its labels."""
@@ -54,7 +50,7 @@ class _Box:
         return self.y + self.header + LINE * (self.columns.index(column) + 0.5)
 
 
-def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: JoinPlan | None = None) -> str:
+def join_graph(plan: Plan, report: Report | None = None, *, beside: Plan | None = None) -> str:
     """The plan as SVG: tables as boxes with their key columns, steps as lines with cardinality and match share.
 
     Args:
@@ -75,7 +71,7 @@ def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: Joi
     return svg(width, height, title, inner)
 
 
-def _boxes(plan: JoinPlan) -> dict[str, _Box]:
+def _boxes(plan: Plan) -> dict[str, _Box]:
     depth = {plan.start: 0}
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     for step in plan.steps:
@@ -99,13 +95,13 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
     return boxes
 
 
-def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, float]:
+def _position(boxes: dict[str, _Box], steps: Sequence[Step]) -> tuple[float, float]:
     """Give each table, with everything joined to it, a separate band, so that no lines cross; returns the picture's
     size.
 
     The tables joined to one stand to its right, in the order of the columns that they are joined on.
     """
-    joined: dict[str, list[JoinStep]] = defaultdict(list)
+    joined: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         joined[step.base].append(step)
     for table, nexts in joined.items():
@@ -136,7 +132,7 @@ def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float,
     return x - _BEND_WIDTH - _LABEL_WIDTH + 1, band[start] + 2
 
 
-def _lines(boxes: dict[str, _Box], step: JoinStep, share: str, *, heavy: bool = False) -> str:
+def _lines(boxes: dict[str, _Box], step: Step, share: str, *, heavy: bool = False) -> str:
     """A step: one line for each pair of columns, labelled once."""
     left, right = boxes[step.base], boxes[step.table]
     doubtful = step.score < DOUBTFUL_BELOW
@@ -183,7 +179,7 @@ def _box(box: _Box) -> str:
     return f"<g><title>{escaped(box.tooltip)}</title>{''.join(parts)}</g>"
 
 
-def shares_of(plan: JoinPlan, report: MergeReport | None) -> list[str]:
+def shares_of(plan: Plan, report: Report | None) -> list[str]:
     """The label of each step's line: the share of rows that matched, or the confidence in the key."""
     matched = {} if report is None else {(step.left, step.right): step for step in report.steps}
     shares = []

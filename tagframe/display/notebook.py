@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tagframe.display.join_graph import DOUBTFUL_BELOW, MARKS, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
+from tagframe.display.results import Plan, Report, Retrieved
 from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_differ
 
-if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan
-    from tagframe.merging import MergeReport
-    from tagframe.retrieval import RetrievedTables
 
-
-def plan_html(plan: JoinPlan) -> str:
+def plan_html(plan: Plan) -> str:
     """A plan in a notebook: its graph, what the graph's signs mean, and the other ways to join."""
     return page(_plan(plan))
 
 
-def report_html(report: MergeReport) -> str:
+def report_html(report: Report) -> str:
     """A merge report in a notebook: its plan's graph, one row per step, and a sentence if rows were lost or changed."""
     graph = _plan(report.plan, report) if report.plan is not None and report.plan.steps else ""
     return page(graph + _report(report))
 
 
-def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -> str:
+def found_html(found: Retrieved, plan: Plan | None, apart: str = "") -> str:
     """Retrieved tables in a notebook: the ranking with reasons, and how they join.
 
     Args:
@@ -63,12 +57,12 @@ _CARDINALITIES = {
 }
 
 
-def _plan(plan: JoinPlan, report: MergeReport | None = None) -> str:
+def _plan(plan: Plan, report: Report | None = None) -> str:
     graph = f'<div style="padding:12px 0 6px">{join_graph(plan, report)}</div>'
     return graph + _legend(plan, report) + _alternatives(plan)
 
 
-def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
+def _legend(plan: Plan, report: Report | None) -> str:
     if not plan.steps:
         return "".join(small(line) for line in left_out_lines(plan))
     shares = {share.split()[0] for share in shares_of(plan, report)}
@@ -85,7 +79,7 @@ def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
     return small("; ".join(signs)) + "".join(small(line) for line in left_out_lines(plan))
 
 
-def _alternatives(plan: JoinPlan) -> str:
+def _alternatives(plan: Plan) -> str:
     if not plan.alternatives:
         return ""
     figures = "".join(
@@ -97,7 +91,7 @@ def _alternatives(plan: JoinPlan) -> str:
     return f"<details><summary>{other_ways(plan)}</summary>{legend}{figures}</details>"
 
 
-def _report(report: MergeReport) -> str:
+def _report(report: Report) -> str:
     names = ["join", "rows in", "matched", "no partner", "null keys", "coerced", "fan-out", "unused", "rows out"]
     rows = []
     for step in report.steps:

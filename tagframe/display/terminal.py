@@ -6,14 +6,10 @@ import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tagframe.display.markup import percent, width_of
+from tagframe.display.results import Plan, Retrieved, Step
 from tagframe.errors import counted
-
-if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan, JoinStep
-    from tagframe.retrieval import RetrievedTables
 
 WIDTH = 80
 """Text is wrapped to this many columns."""
@@ -62,9 +58,9 @@ def _broken(line: str, width: int) -> Iterator[str]:
     yield part
 
 
-def join_tree(plan: JoinPlan) -> str:
+def join_tree(plan: Plan) -> str:
     """The plan as a tree of text, the start table at its root; a line for each step."""
-    joined: dict[str, list[JoinStep]] = defaultdict(list)
+    joined: dict[str, list[Step]] = defaultdict(list)
     for step in plan.steps:
         joined[step.base].append(step)
     lines = [plan.start]
@@ -78,7 +74,7 @@ def join_tree(plan: JoinPlan) -> str:
     return "\n".join(lines)
 
 
-def alternative_lines(plan: JoinPlan) -> list[str]:
+def alternative_lines(plan: Plan) -> list[str]:
     """One line for each other plan: the steps that differ, their chance, and whether it is equally likely.
 
     If all tables are in one database, its name is left out: :meth:`JoinPlan.use` does not need it.
@@ -86,7 +82,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
     databases = {source.database for source in plan.sources}
     prefix = f"{databases.pop()}." if len(databases) == 1 else ""
 
-    def named(steps: Sequence[JoinStep]) -> str:
+    def named(steps: Sequence[Step]) -> str:
         return " and ".join(str(step).replace(prefix, "") if prefix else str(step) for step in steps)
 
     lines = []
@@ -101,7 +97,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
     return lines
 
 
-def plan_text(plan: JoinPlan) -> str:
+def plan_text(plan: Plan) -> str:
     """A plan in a terminal: the join tree, and the other ways to join."""
     through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
     lines = [f"JoinPlan of {counted(len(plan.tables), 'table')}{through}:"]
@@ -112,7 +108,7 @@ def plan_text(plan: JoinPlan) -> str:
     return fitted("\n".join(lines))
 
 
-def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
+def found_text(found: Retrieved, plan: Plan | None) -> str:
     """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
     lines = [headline(found)]
     width = max((len(hit.label) for hit in found.tables), default=0)
@@ -135,7 +131,7 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
     return fitted("\n".join(lines))
 
 
-def left_out_lines(plan: JoinPlan) -> list[str]:
+def left_out_lines(plan: Plan) -> list[str]:
     """A line for each table that a plan left out."""
     return [f"left out {table}: {plan.why_left_out(table)}" for table in plan.left_out]
 
@@ -147,12 +143,12 @@ def _filled(reasons: Sequence[str], indent: int) -> list[str]:
     return [" " * indent + line.replace("\xa0", " ") for line in lines]
 
 
-def other_ways(plan: JoinPlan) -> str:
+def other_ways(plan: Plan) -> str:
     """How many alternatives a plan has."""
     return counted(len(plan.alternatives), "other way to join", "other ways to join")
 
 
-def headline(found: RetrievedTables) -> str:
+def headline(found: Retrieved) -> str:
     """The question, and the number of tables that were found."""
     together = "" if found.anchor is None else f", together with {found.anchor}"
     question = (
@@ -161,6 +157,6 @@ def headline(found: RetrievedTables) -> str:
     return f"{counted(len(found.tables), 'table')} for {question!r}{together}"
 
 
-def scores_differ(found: RetrievedTables) -> bool:
+def scores_differ(found: Retrieved) -> bool:
     """Whether the scores say more than the probabilities."""
     return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in found.tables)

@@ -295,11 +295,11 @@ _COMPARE: dict[Bound, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def fitting(column: pd.Series, test: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which rows of a column fit a test, or a function."""
-    if isinstance(asked, CellTest):
-        return fits(column, asked)
-    found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
+    if isinstance(test, CellTest):
+        return fits(column, test)
+    found = pd.array(np.asarray(test(column), dtype=object), dtype="boolean")
     if len(found) != len(column):
         raise InvalidArgument(f"a function in where= must return {len(column)} booleans, one per row; got {len(found)}")
     return found.to_numpy(dtype=bool, na_value=False)

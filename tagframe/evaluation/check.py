@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
-from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.references import Column, in_role
-from tagframe.corpus.told import ToldKey
-from tagframe.errors import HiddenColumn, InvalidArgument, JoinError, counted
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.references import ToldKey, in_role
+from tagframe.errors import InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
@@ -75,9 +74,8 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, ac
         "tables": {profile.id: _shape(profile.rows, profile.columns) for profile in corpus.profiles},
         "keys": {str(key): _match_of(corpus, key) for key in keys},
     }
-    hidden = knowledge_of(corpus).known.hidden
     then = now if is_first else _read(path)
-    findings = [*_changes(then["tables"], now["tables"], bound, hidden), *_broken(then["keys"], now["keys"], bound)]
+    findings = [*_changes(then["tables"], now["tables"], bound), *_broken(then["keys"], now["keys"], bound)]
     if is_first:
         path.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return Check(tuple(findings), len(corpus), len(keys), is_first)
@@ -85,7 +83,7 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, ac
 
 def _keys_to_check(corpus: Corpus) -> list[ToldKey]:
     """The keys that a user declared or that statements used, once each, also of tables that are gone."""
-    known = knowledge_of(corpus).known
+    known = fact_store(corpus).facts
     return list({key.sides: key for key in (*known.ran, *known.keys)}.values())
 
 
@@ -95,7 +93,7 @@ def _shape(rows: int | None, columns: tuple[ColumnProfile, ...]) -> dict[str, An
         distinct = column.distinct / filled if column.distinct is not None and filled else None
         return {"type": column.family, "null": column.null_share, "distinct": distinct}
 
-    return {"rows": rows, "columns": {column.name: shares(column) for column in columns if not column.hidden}}
+    return {"rows": rows, "columns": {column.name: shares(column) for column in columns}}
 
 
 def _match_of(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
@@ -117,8 +115,6 @@ def _match_of(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
             plan = plan_tables(corpus, ends, anchor=ends[0], given=[pair], stack_unions=False)
             _, report = run_plan(plan, corpus, how="left", on_fanout="allow", on_loss="allow", on_ambiguous="allow",
                                  columns=[])  # fmt: skip
-    except HiddenColumn as error:
-        return {"problem": f"it cannot be checked: {error}"}
     except JoinError as error:
         return {"problem": str(error).splitlines()[0]}
     (step,) = report.steps
@@ -144,7 +140,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         raise InvalidArgument(f"{path} was not written by `tagframe check`: {error!r}") from error
 
 
-def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidden: Set[Column]) -> list[str]:
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
     changes = []
     for table, old in then.items():
         if table not in now:
@@ -155,8 +151,6 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidd
             changes.append(f"{table} has {rows:,} rows; before, {before:,}")
         for column, was in old["columns"].items():
             column_now = now[table]["columns"].get(column)
-            if column_now is None and (table, column) in hidden:
-                continue
             if column_now is None:
                 changes.append(f"column {table}.{column} is gone")
                 continue

@@ -14,8 +14,8 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer import automatic, exec_sql
 from tagframe.corpus import Corpus
+from tagframe.corpus.references import ToldKey
 from tagframe.corpus.statements import Statement
-from tagframe.corpus.told import ToldKey
 from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
 from tagframe.evaluation.match import is_ordered, match
 from tagframe.evaluation.scores import scores_of

@@ -24,9 +24,10 @@ def is_ordered(sql: str) -> bool:
     >>> is_ordered("SELECT a FROM t ORDER BY a"), is_ordered("SELECT a FROM (SELECT a FROM t ORDER BY a LIMIT 1)")
     (True, False)
     """
-    import sqlglot
+    from tagframe.engines.sql_reader import first_tree
 
-    return sqlglot.parse_one(sql, read="sqlite").args.get("order") is not None
+    tree = first_tree(sql, "sqlite")
+    return tree is not None and tree.args.get("order") is not None
 
 
 def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> bool:

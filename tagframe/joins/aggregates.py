@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.steps import PlanTable, table_order
 from tagframe.keys.column_names import is_measure
 
@@ -27,7 +27,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
     Raises:
         InvalidArgument: an unknown function, a table that is joined by several keys, the start table of the merge, or
             all tables.
-        TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or the column is hidden.
+        TableNotFound, ColumnNotFound: the plan has no such table or column.
     """
     sources = plan.by_id
     keys = [step.key for step in plan.steps]
@@ -65,8 +65,6 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
     for column, function in functions.items():
         if column not in source.columns:
             raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(str(column), source.columns)}")
-        if column in source.hidden:
-            raise HiddenColumn(f"column {column!r} of {source.id} is hidden: its cells cannot be aggregated")
         if function not in FUNCTIONS:
             raise InvalidArgument(f"no function {function!r} in {did_you_mean(str(function), FUNCTIONS)}")
         if column in keys:

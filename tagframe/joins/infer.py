@@ -30,7 +30,6 @@ from tagframe.keys.inference import (
     LARGE,
     by_database,
     composites_of,
-    single_and_composite_keys,
     single_keys,
     with_composites,
     with_told,
@@ -165,7 +164,7 @@ def plan_tables(
 def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
     """How many rows of a small table are exact copies of others, if only these repeat a column's values; else 0."""
     small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _FEW_CELLS
-    if not small or any(one.hidden for one in table.columns):
+    if not small:
         return 0
     with suppress(CorpusError):
         return copies_in(corpus.read(table.id), [column])
@@ -210,13 +209,6 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     return [key for key in keys_between(corpus, tables).keys if key.score >= ACCEPTED]
 
 
-def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
-    """The key pairs between tables that are more likely right than wrong by what is not hidden, told keys included."""
-    profiles = [corpus.profile(table) for table in tables]
-    found = with_told(with_composites(*single_and_composite_keys(_one_schema(profiles))), profiles)
-    return [key for key in found if key.score >= ACCEPTED]
-
-
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus that are more likely right than wrong, best first."""
     return [key for key in possible_keys(corpus) if key.score >= ACCEPTED]
@@ -237,8 +229,7 @@ def _seen(corpus: Corpus, members: Sequence[TableProfile], around: Sequence[Tabl
     single, proposed = _inferred(corpus, profiles, around)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
-        known = facts_of(corpus).with_hidden([*profiles, *around])
-        single = single_keys(_one_schema(known), contains=contains_in(corpus))
+        single = single_keys(_one_schema([*profiles, *around]), contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
@@ -282,7 +273,7 @@ def _inferred(
     """
     databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(facts_of(corpus).with_hidden(members))), []
+        return single_keys(_one_schema(members)), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}
@@ -339,7 +330,7 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [frame_chunk(rows)])
     counted = {column.name: column for column in found.columns}
     columns = tuple(
-        replace(counted[column.name], position=column.position, description=column.description, hidden=column.hidden)
+        replace(counted[column.name], position=column.position, description=column.description, private=column.private)
         if column.name in counted
         else column
         for column in profile.columns
@@ -348,8 +339,8 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
 
 
 def _may_be_key(column: ColumnProfile) -> bool:
-    """Whether a pass over the column's values is worthwhile; hidden values are never looked at."""
-    if not column.for_models or column.family not in ("integer", "text"):
+    """Whether a pass over the column's values is worthwhile."""
+    if column.family not in ("integer", "text"):
         return False
     return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tagframe.corpus.references import Column, NamedTable, find_table
 from tagframe.display import Public
-from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves
@@ -147,7 +147,7 @@ class JoinPlan(Public):
         """By name in the merged frame: the column, of the table that is joined first; None for all columns.
 
         Raises:
-            ColumnNotFound, HiddenColumn: as :meth:`find_column`.
+            ColumnNotFound: as :meth:`find_column`.
         """
         names = self.column_names()
         first: dict[str, Column] = {}
@@ -163,24 +163,20 @@ class JoinPlan(Public):
 
         Raises:
             ColumnNotFound: no such column, or several that the plan does not make equal.
-            HiddenColumn: the user has hidden it.
         """
         names = self.column_names()
         for key, shown in names.items():
             if shown == name:
                 return key
         found: list[Column] = []
-        withheld: list[Column] = []
         for own in (False, True):  # the own name of a table with roles means all of them, if it is not there by itself
             for source in self.sources:
                 tables = (source.name, source.table) if own else (source.called, source.id)
                 for column in source.columns:
                     if name in (column, *(f"{table}.{column}" for table in tables)):
-                        (withheld if column in source.hidden else found).append((source.id, column))
-            if found or withheld:
+                        found.append((source.id, column))
+            if found:
                 break
-        if withheld and not found:
-            raise HiddenColumn(f"column {name!r} {self._why_withheld(*withheld[0])}")
         if len({names[key] for key in found}) == 1:
             return found[0]
         if found:
@@ -192,19 +188,6 @@ class JoinPlan(Public):
             known = [column for source in self.sources for column in source.columns]
         known += names.values()
         raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, dict.fromkeys(known))}")
-
-    def _why_withheld(self, table: str, column: str) -> str:
-        """Why no result has a column, and no test is of it."""
-        if column in self.by_id[table].hidden_by_user:
-            return f"is hidden ({table}.{column}): tables may join on it, and no result has it"
-        ends = ((end, name) for step in self.steps for mine, _, theirs in step.comparisons
-                for end, name in ((step.base, mine), (step.table, theirs)))  # fmt: skip
-        joined = (f"{end}.{name}" for end, name in ends if name in self.by_id[end].hidden_by_user)
-        hidden = ", ".join(dict.fromkeys(joined))
-        return (
-            f"is in no result that joins on what is hidden ({hidden}), as {table}.{column} tells which cells that has. "
-            "Hide both columns of the key, and the result has the others of its table"
-        )
 
     def sql(
         self,
@@ -269,7 +252,7 @@ class JoinPlan(Public):
         Raises:
             InvalidArgument: an unknown function, a table that is joined by several keys, the start table of the merge,
                 or all tables.
-            TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or the column is hidden.
+            TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
         return aggregated(self, aggregate)
 

@@ -132,9 +132,8 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
     plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role)
-    hidden = tuple(column.name for column in table.columns if column.hidden)
-    unprompted = tuple(column.name for column in table.columns if column.unprompted)
-    plain = replace(plain, hidden=hidden, hidden_by_user=hidden, unprompted=unprompted, known_by=known_by(table))
+    private = tuple(column.name for column in table.columns if column.private)
+    plain = replace(plain, unprompted=private, known_by=known_by(table))
     if stack is None:
         return plain
     parts = tuple(_plan_table(part, False) for part in stack.parts)
@@ -364,17 +363,10 @@ def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
 
 
 def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> str:
-    """That the referenced column repeats values, which no key does, and why; "" if it does not, or is hidden."""
+    """That the referenced column repeats values, which no key does, and why; "" if it does not."""
     table = profiles[key.right_table]
     found = next((column for column in table.columns if column.name == key.right_columns[0]), None)
-    if (
-        found is None
-        or not found.for_models
-        or not found.distinct
-        or found.rows is None
-        or found.nulls is None
-        or len(key.right_columns) > 1
-    ):
+    if found is None or not found.distinct or found.rows is None or found.nulls is None or len(key.right_columns) > 1:
         return ""
     filled = found.rows - found.nulls
     if found.distinct >= filled:

@@ -158,6 +158,5 @@ def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
         distinct = len(np.unique(np.concatenate([sketch.hashes for sketch in sketches])))
     families = {part.family for part in parts} - {"empty"}
     family = families.pop() if len(families) == 1 else "real" if families else "empty"
-    hidden, unprompted = any(part.hidden for part in parts), any(part.unprompted for part in parts)
     first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)
-    return replace(first, hidden=hidden, unprompted=unprompted)
+    return replace(first, private=any(part.private for part in parts))

@@ -7,7 +7,7 @@ import copy
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
@@ -312,4 +312,5 @@ def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
     if isinstance(lm, str):
         made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
         return made.using(**own) if own else made
-    return lm.using(**own) if own else lm
+    model = cast(LM, lm)
+    return model.using(**own) if own else model

@@ -21,7 +21,6 @@ from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
-from tagframe.joins.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep, told_by
 from tagframe.keys.matching import is_copy
@@ -70,7 +69,6 @@ def run_plan(
     corpus: Corpus,
     *,
     by: By | None = None,
-    for_models: bool = False,
     **arguments: Unpack[MergeArguments],
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
@@ -116,8 +114,6 @@ def run_plan(
         validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
             ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
             that the step adds. Null keys, which never match, may repeat.
-        for_models: whether a model reads the result: columns that are hidden from models are then hidden from it, and
-            joined on as columns that are hidden from everybody are.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -134,12 +130,10 @@ def run_plan(
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
-        HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column
-            in a way that tells its cells (:mod:`tagframe.joins.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    merge = _prepared(plan, corpus, by=by, for_models=for_models, **arguments)
+    merge = _prepared(plan, corpus, by=by, **arguments)
     frame, report = _merged(merge.asked, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.asked.limit)
     merge.say_unmatched(merge.tables_in(frame), report)
@@ -166,7 +160,7 @@ class _Merge:
         frame = frame if self.wanted.keys() == {*frame.columns} else frame[[*self.wanted]]
         unprompted, described = self._known
         if unprompted:
-            results.remember(frame, unprompted=unprompted & {*frame.columns})
+            results.remember(frame, private=unprompted & {*frame.columns})
         if described:
             results.remember(frame, descriptions=described)
         return frame
@@ -208,14 +202,11 @@ def _prepared(
     aggregate: Aggregate | None = None,
     distinct: bool = False,
     validate: Validate | None = None,
-    for_models: bool = False,
 ) -> _Merge:
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
-    plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
         plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
-    refuse_telling(plan, corpus)
     corpus = _with_roles(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
@@ -319,7 +310,7 @@ def merge_batches(
         rows: of each frame; the last one may have fewer.
 
     Raises:
-        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound, HiddenColumn: as :func:`run_plan`.
+        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound: as :func:`run_plan`.
         FanOut, RowsLost, UnreadableTable: when the first frame is asked for.
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:

@@ -124,7 +124,6 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
 
     Raises:
         ColumnNotFound: it names no column of the plan.
-        HiddenColumn: it tests one that is hidden, or that tells cells of one.
     """
     if isinstance(where, str):
         _refuse_hidden(where, plan, columns)

@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
 from tagframe.operators.cells import one_line
-from tagframe.operators.prompt_names import for_models, label_text, prompt_names, refuse_unprompted
+from tagframe.operators.prompt_names import label_text, not_private, prompt_names, refuse_private
 
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
@@ -62,9 +62,9 @@ class Instruction:
             warns: whether to warn if no column is named.
 
         Raises:
-            InvalidArgument: there are no words or no columns to show, or the frame has a named column twice.
+            InvalidArgument: there are no words or no columns to show, the frame has a named column twice, or it
+                is private.
             ColumnNotFound: a name is not a column.
-            HiddenColumn: a named column is hidden from models.
         """
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"the instruction has no words: {text!r}; say what to do, with columns in braces")
@@ -72,15 +72,15 @@ class Instruction:
             raise InvalidArgument("the frame has no columns, so there is nothing to show to the model")
         reader = _Reader(frame)
         reader.read(text)
-        positions = tuple(for_models(frame) if all_cols or not reader.named else reader.named)
+        positions = tuple(not_private(frame) if all_cols or not reader.named else reader.named)
         if not all_cols and not reader.named:
             ids = [position for position in positions if _ID.search(label_text(frame.columns[position]))]
             positions = tuple(position for position in positions if position not in ids) or positions
             if warns and positions and not columns_known.get():
                 warn(_unnamed(frame, positions, ids), AllColumnsWarning)
-        refuse_unprompted(frame, reader.named)
+        refuse_private(frame, reader.named)
         if not positions:
-            raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show")
+            raise InvalidArgument("all columns of the frame are private, so there is nothing to show")
         names = prompt_names(frame, positions)  # fewer columns may need shorter names to be unique
         reader.names.update(zip(positions, names, strict=True))
         return cls(

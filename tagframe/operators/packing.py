@@ -4,7 +4,7 @@ audited.
 A model answers the rows of a pack a little differently from each row by itself; how much depends on the model and the
 rows. So some rows are asked both ways first, and packs are made smaller until both ways agree. The answer to a row of a
 pack is also stored for that row, so that later packs and single prompts of the same question find it. What an audit
-found is stored for its question, too. A row whose cells read as an instruction is asked alone.
+found is stored for its question, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
 from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
-from tagframe.operators.orders_in_cells import gives_orders
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
 from tagframe.operators.values import SHORT_TOKENS
@@ -59,8 +58,6 @@ _FENCE_TOKENS = 64
 """Room for what stands around the rows of a prompt."""
 MAX_ROWS_SPLIT_SINGLY = 8
 """A broken pack of more rows is asked again in halves; one of so many rows or fewer, row by row."""
-ORDER = "it reads as an instruction to the model: asked alone"
-"""The note of a row that does not share a prompt."""
 _AUDIT = "the audit of packs"
 MIN_SHARED_BYTES = 24
 """A cell that all rows of a pack share is written once, before the rows, if it has at least so many bytes."""
@@ -151,8 +148,6 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
     if not isinstance(size, Audited):
         how = "one by one" if best == 1 else f"{best} at a time{'' if isinstance(best, Audited) else ', not audited'}"
         remarks.append(f"{len(rest):,} distinct rows were asked {how}.")
-    if odd := sum(ORDER in (reply.note or "") for reply in replies.values()):
-        remarks.append(f"{counted(odd, 'distinct row')} that read as an instruction, asked alone: see their notes.")
     return Replies({line: replies[line] for line in distinct}, remarks, best)
 
 
@@ -171,9 +166,7 @@ def _audited(
         # Drawn at random, not evenly spaced: if kinds of rows alternate, even spacing could hit one kind only.
         drawn = [lines[row] for row in np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False))]
         alone, before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
-        audited = [
-            line for row, line in enumerate(drawn) if (row in alone or row not in before) and not gives_orders(line)
-        ]
+        audited = [line for row, line in enumerate(drawn) if row in alone or row not in before]
     if not audited:
         return {}, size, []
     given = size
@@ -296,8 +289,8 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits
     """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
     Only rows without a stored answer (from other packs or alone) are asked. Packs that were exported before stay as
-    they are, even if they hold rows of other calls. Rows whose cells read as an instruction are asked alone. If the
-    answer to a pack is incomplete, it is asked in halves, and then row by row.
+    they are, even if they hold rows of other calls. If the answer to a pack is incomplete, it is asked in halves, and
+    then row by row.
 
     Args:
         question: the question.
@@ -313,13 +306,9 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits
         packing.replies.update((yield from question.recalled(packing.texts, formed=formed)))
     packs = packing.formed(formed)
     taken = {row for pack in packs for row in pack}
-    left = [row for row in packing.left() if row not in taken]
-    odd = [row for row in left if gives_orders(packing.texts[row])]
-    packs += packing.packs([row for row in left if row not in odd], size) + [[row] for row in odd]
+    packs += packing.packs([row for row in packing.left() if row not in taken], size)
     bound = packing.bound(packs, splits)
     yield from bounded(_ask_left(packing, packs, size, splits), bound)
-    for row in odd:
-        packing.notes[row] = ORDER
     replies = [packing.replies[row] for row in range(len(lines))]
     return [
         replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=False)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import HiddenColumn
+from tagframe.errors import InvalidArgument
 
 
 def label_text(label: Hashable) -> str:
@@ -27,9 +27,9 @@ def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     Columns with equal labels as text (``"n"`` twice, ``1`` and ``"1"``) get a number: ``n``, ``n_2``.
 
     Raises:
-        HiddenColumn: as :func:`refuse_unprompted`.
+        InvalidArgument: as :func:`refuse_private`.
     """
-    refuse_unprompted(frame, positions)
+    refuse_private(frame, positions)
     names = [label_text(label) for label in frame.columns]
     meanings: Mapping[str, str] | None = results.recall(frame, "meanings")
     if meanings:
@@ -38,23 +38,24 @@ def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     return _numbered_apart([names[position] for position in positions])
 
 
-def for_models(frame: pd.DataFrame) -> list[int]:
-    """Positions of the columns that models may see: all except those of ``corpus.hide(…, from_models=True)``."""
-    unprompted: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
-    return [position for position, label in enumerate(frame.columns) if label not in unprompted]
+def not_private(frame: pd.DataFrame) -> list[int]:
+    """Positions of the columns that prompts may have: all except those of ``corpus.private``."""
+    private: frozenset[str] = results.recall(frame, "private") or frozenset()
+    return [position for position, label in enumerate(frame.columns) if label not in private]
 
 
-def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
-    """Refuse to show a model columns that the user has hidden from models.
+def refuse_private(frame: pd.DataFrame, positions: Sequence[int]) -> None:
+    """Refuse to put cells of private columns into a prompt.
 
     Raises:
-        HiddenColumn: one of the columns is hidden.
+        InvalidArgument: one of the columns is private.
     """
-    refused = sorted({*positions} - {*for_models(frame)})
-    if refused:
-        raise HiddenColumn(
-            f"column {label_text(frame.columns[refused[0]])!r} is hidden from models, so its cells must not be in a "
-            "prompt; name other columns, or call corpus.show(…)"
+    private = sorted({*positions} - {*not_private(frame)})
+    if private:
+        name = label_text(frame.columns[private[0]])
+        raise InvalidArgument(
+            f"column {name!r} is private, so its cells must not be in a prompt; name other columns, or undo it: "
+            f"corpus.private({name!r}, undo=True), with the table's name before a dot"
         )
 
 

@@ -13,7 +13,7 @@ from tagframe.operators.cells import position_of
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
-from tagframe.operators.prompt_names import label_text, refuse_unprompted
+from tagframe.operators.prompt_names import label_text, refuse_private
 from tagframe.operators.row_question import no_use_for_examples
 from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import embedder
@@ -196,11 +196,10 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
 
     Raises:
         ColumnNotFound: there is no such column.
-        InvalidArgument: there are two.
-        HiddenColumn: it is hidden from models.
+        InvalidArgument: there are two, or it is private.
     """
     position = position_of(frame, label)
-    refuse_unprompted(frame, [position])
+    refuse_private(frame, [position])
     column = frame.iloc[:, position]
     nulls = column.isna().to_numpy()
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]

@@ -276,7 +276,9 @@ _COMMON = 50
 """If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
 
 
-def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+def cell_name_rows(
+    index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
     """Which tables hold the names among some values of a question. As a rule, the question needs one of them.
 
     A table holds a name if its cells have it, or if a key joins it to the column that has it: a long column's profile
@@ -315,7 +317,7 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
     return rows, here
 
 
-def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
+def cell_term_rows(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
     """The rarity of values that are not names, such as ``jazz``, in the tables that hold them; 0 in other tables.
 
     Args:

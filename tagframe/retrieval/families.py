@@ -16,7 +16,7 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
@@ -50,7 +50,7 @@ class Family:
     parts: tuple[str, ...] = ()
 
 
-def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | None = None) -> list[Family]:
+def families(tables: Sequence[TableProfile], facts: ComputedStore, *, apart: str | None = None) -> list[Family]:
     """The tables, with the pieces of a family as one; sorted by the id of the first piece.
 
     Args:
@@ -112,14 +112,14 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     return ()
 
 
-def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
     """The pieces that a question names by a word that not all of them have; all of them if it names none.
 
     The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
     the 10 of "the top 10" is no October.
 
     >>> sales = [TableProfile(f"{year}.sales", f"{year}", "sales", ()) for year in (2023, 2024)]
-    >>> [piece.id for piece in meant(sales, "What was sold in 2024?")], len(meant(sales, "What was sold?"))
+    >>> [piece.id for piece in named_pieces(sales, "Sold in 2024?")], len(named_pieces(sales, "What was sold?"))
     (['2024.sales'], 2)
     """
     asked = {*terms(question)}
@@ -205,7 +205,7 @@ def families_at(tables: Sequence[TableProfile], pieces: npt.NDArray[np.int64]) -
 
 
 def _groups(
-    database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: FactStore
+    database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: ComputedStore
 ) -> list[tuple[str, ...]]:
     place = tables[0].place
     # Whether tables of one name are pieces depends on the other tables of their databases.

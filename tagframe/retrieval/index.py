@@ -35,14 +35,14 @@ from tagframe.retrieval.lexical import (
     WordIndex,
     database_index,
     database_terms,
-    said_terms,
+    description_terms,
     table_terms,
 )
 from tagframe.retrieval.links import Links
+from tagframe.retrieval.mentioned_names import Names
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
-from tagframe.retrieval.question import MEANT, Question
-from tagframe.retrieval.said_names import Names
+from tagframe.retrieval.question import USUAL_NAMES, Question
 from tagframe.retrieval.segment import WordsApart
 from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
@@ -119,7 +119,7 @@ class RetrievalIndex:
         self.embedder, self.declared_keys = embedder, declared_keys
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
-        self._kept: Arrays | None = None
+        self._stored: Arrays | None = None
         self._readable: tuple[TableProfile, ...] | None = None
         self._starts = np.zeros(1, dtype=np.int64)
         self._more = np.zeros((0, 0), dtype=np.float32)
@@ -133,13 +133,13 @@ class RetrievalIndex:
             kind = self._facts.state((), code_of_keys(), code_of_index(), name, str(declared_keys))
             places = {table.place for table in corpus.profiles}
             state = self._facts.state(corpus.profiles, kind, "apart" if places == {""} else "together")
-            self._kept = self._facts.arrays(_NAME, state)
+            self._stored = self._facts.arrays(_NAME, state)
         with columns_at_hand():
             self._know_tables(corpus, corpus if described is None else described, apart)
-            if kind and self._kept is None:
+            if kind and self._stored is None:
                 self._refresh(corpus, kind, state)
             self._prepare(corpus if described is None else described)
-            if self._kept is None and self._starts[-1] > LAKE:
+            if self._stored is None and self._starts[-1] > LAKE:
                 arrays = arrays_of(self, kind)
                 self._readable = None  # everything that needs them has been made
                 if state:
@@ -155,11 +155,11 @@ class RetrievalIndex:
             if arrays is not None:
                 self._facts.put_arrays(_NAME, state, arrays)
                 del self.__dict__["links"]  # links from the arrays replace them
-                self._kept = self._facts.arrays(_NAME, state) or arrays
+                self._stored = self._facts.arrays(_NAME, state) or arrays
                 return
 
     def _know_tables(self, corpus: Corpus, readable: Corpus, apart: str | None) -> None:
-        kept, profiles = self._kept, corpus.profiles
+        kept, profiles = self._stored, corpus.profiles
         self.profiles = profiles
         if kept is None:
             self.families = families(profiles, self._facts, apart=apart)
@@ -194,7 +194,7 @@ class RetrievalIndex:
         return numbers
 
     def _prepare(self, readable: Corpus) -> None:
-        kept = self._kept
+        kept = self._stored
         if kept is None:
             self._readable = self.named.whole()
         widths = np.array([len(table.columns) for table in self.tables]) if kept is None else kept["widths"]
@@ -233,7 +233,7 @@ class RetrievalIndex:
         databases = Cut.at(numbers[home], 0, 1, len(numbers) - 1)
         known: dict[str, object] = {
             "lexical": under.lexical.laid_over(tables, [words]),
-            "said": under.said.laid_over(tables, [said_terms(named)]),
+            "descriptions": under.descriptions.laid_over(tables, [description_terms(named)]),
             "database_words": under.database_words.laid_over(databases, [database_terms([named])])
             if is_new
             else under.database_words,
@@ -289,8 +289,8 @@ class RetrievalIndex:
         """How many columns each table has: shape (n,)."""
         return np.diff(self._starts)
 
-    def _kept_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        return None if self._kept is None else part_of(self._kept, name)
+    def _stored_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        return None if self._stored is None else part_of(self._stored, name)
 
     def position(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
@@ -301,7 +301,7 @@ class RetrievalIndex:
         return {table.id: position for position, table in enumerate(self.tables)}
 
     def _word_index(self, name: str, make: Callable[[Sequence[TableProfile]], WordIndex]) -> WordIndex:
-        kept = self._kept_part(name)
+        kept = self._stored_part(name)
         return make(self.readable) if kept is None else WordIndex((), kept)
 
     @once
@@ -310,9 +310,9 @@ class RetrievalIndex:
         return self._word_index("lexical", partial(LexicalIndex, with_database=not self.one_name))
 
     @once
-    def said(self) -> WordIndex:
+    def descriptions(self) -> WordIndex:
         """BM25 over the descriptions of tables and columns."""
-        return self._word_index("said", lambda tables: WordIndex(list(map(said_terms, tables))))
+        return self._word_index("descriptions", lambda tables: WordIndex(list(map(description_terms, tables))))
 
     @once
     def database_words(self) -> WordIndex:
@@ -333,13 +333,13 @@ class RetrievalIndex:
     @once
     def vocabulary(self) -> Vocabulary:
         """The words of names."""
-        kept = self._kept_part("vocabulary")
+        kept = self._stored_part("vocabulary")
         return Vocabulary(self.readable) if kept is None else Vocabulary((), kept=kept)
 
     @once
     def values(self) -> ValueIndex:
         """The values in cells."""
-        return ValueIndex(self.tables, self._kept_part("values"))
+        return ValueIndex(self.tables, self._stored_part("values"))
 
     def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
         """ω.
@@ -376,7 +376,7 @@ class RetrievalIndex:
     @once
     def links(self) -> Links:
         """Key pairs."""
-        kept = self._kept_part("links")
+        kept = self._stored_part("links")
         return Links(self.tables, declared=self.declared_keys, facts=self._facts, kept=kept)
 
     @once
@@ -387,8 +387,8 @@ class RetrievalIndex:
     @once
     def is_key(self) -> npt.NDArray[np.bool_]:
         """Whether each column of the corpus is part of a key pair that links tables: shape (columns,)."""
-        if self._kept is not None:
-            return np.asarray(self._kept["is_key"], dtype=bool)
+        if self._stored is not None:
+            return np.asarray(self._stored["is_key"], dtype=bool)
         keys = self.links.key_columns()
         return np.array(
             [(position, column.name) in keys for position, table in enumerate(self.tables) for column in table.columns],
@@ -473,9 +473,9 @@ class RetrievalIndex:
             return Relevance(np.zeros(count), np.zeros(count), np.zeros((0, count)), np.zeros((0, count)), ())
         known = self._question(question)
         each, labels = known.words, tuple(word.text for word in question.content)
-        if question.told:
-            each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
-            labels = (*labels, *question.told)
+        if question.added_subqueries:
+            each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.added_subqueries])])
+            labels = (*labels, *question.added_subqueries)
         # Once for each distinct text, in the vectors' precision: a lake has a hundred thousand columns. All of them are
         # needed, since signals compare every table with all others. FAISS would only find the nearest ones: among
         # 193,000 texts, 98 % of a thousand in half of the product's 47 ms.
@@ -508,7 +508,7 @@ class RetrievalIndex:
         if self.vectors is None or not question.measures:
             return np.zeros((0, len(tables)))
         known = {word.text: row for word, row in zip(question.content, self._question(question).words, strict=True)}
-        meant = [[MEANT[word.lower()]] if word.lower() in MEANT else [] for word in question.measures]
+        meant = [[USUAL_NAMES[word.lower()]] if word.lower() in USUAL_NAMES else [] for word in question.measures]
         asked = [
             [*([known[word]] if word in known else []), *(self.encode(texts) if texts else [])]
             for word, texts in zip(question.measures, meant, strict=True)

@@ -21,14 +21,14 @@ from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.retrieval.cell_values import ValueIndex, is_lake
-from tagframe.retrieval.lexical import WordIndex, database_terms, said_terms, table_terms
+from tagframe.retrieval.lexical import WordIndex, database_terms, description_terms, table_terms
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
-_PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
+_PARTS = ("lexical", "descriptions", "database_words", "vocabulary", "values", "links")
 """The parts of an index that are saved beside vectors, families and keys."""
 
 _MOST = 0.5
@@ -103,7 +103,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
         of_database.setdefault(int(index.database[position]), []).append(table)
     of_words = {
         "lexical": (tables, [table_terms(table, with_database=not index.one_name) for table in new.named]),
-        "said": (tables, list(map(said_terms, new.named))),
+        "descriptions": (tables, list(map(description_terms, new.named))),
         "database_words": (databases, [database_terms(of_database[number]) for number in databases.new.tolist()]),
     }
     parts: dict[str, dict[str, Any]] = {

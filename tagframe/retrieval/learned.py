@@ -44,8 +44,8 @@ few: with so many statements, the learned cost of each further table in a set ha
 statements weigh as much as all other evidence, if rows of all tables are known and names or cells contain all words of
 the question. If nothing of that is known, every statement counts fully."""
 
-TOLD = ("told",)
-"""told: used if only names are known of the tables and the examples are very similar to the question
+BELIEVED = ("believed",)
+"""believed: used if only names are known of the tables and the examples are very similar to the question
 (:attr:`~tagframe.retrieval.problem.Examples.like`). It is the odds that the probability of a set is what the nearest
 examples or the posterior say, and not what names say."""
 
@@ -101,14 +101,14 @@ class Known:
         members: shape (m, 2): statement and table, for every table that a statement reads.
         count: the number of tables.
         times: shape (e,), the weight of each statement.
-        asked: shape (q,), the statements that have a question.
+        questions: shape (q,), the statements that have a question.
         vectors: shape (q, d), the vectors of these questions; rows of length 1.
     """
 
     members: npt.NDArray[np.intp]
     count: int
     times: Floats
-    asked: npt.NDArray[np.intp]
+    questions: npt.NDArray[np.intp]
     vectors: Floats
 
     @cached_property
@@ -165,12 +165,12 @@ class Known:
     def trust(self) -> float:
         """How much better the nearest other questions predict an example's tables than the tables' usage does; 0 if
         questions and statements are unrelated."""
-        chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_SAMPLE, len(self.asked))).astype(np.intp))
+        chosen = np.unique(np.linspace(0, len(self.questions) - 1, min(_SAMPLE, len(self.questions))).astype(np.intp))
         if len(chosen) < 2:
             return 0.0
         near = self.vectors[chosen] @ self.vectors[chosen].T
         np.fill_diagonal(near, -np.inf)
-        tables = self.read(self.asked[chosen]).astype(np.float64)
+        tables = self.read(self.questions[chosen]).astype(np.float64)
         gain = _weights(near) @ tables - (tables.sum(axis=0) - tables) / (len(chosen) - 1)
         return max(float(((gain * tables).sum(axis=1) / np.maximum(tables.sum(axis=1), 1)).mean()), 0.0)
 
@@ -178,16 +178,16 @@ class Known:
     def nearness(self) -> Floats:
         """The cosine of each of some examples and its nearest other one that is not the same in other words, ascending;
         cosines above :data:`_LIKE` count as that."""
-        chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_OTHERS, len(self.asked))).astype(np.intp))
+        chosen = np.unique(np.linspace(0, len(self.questions) - 1, min(_OTHERS, len(self.questions))).astype(np.intp))
         near = self.vectors[chosen] @ self.vectors.T
         return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1, initial=-1.0), _LIKE))
 
     def of_its_kind(self, vector: Floats | None) -> float:
         """How far a question is of the same kind as the learned ones, in [0, 1]; 1 if that cannot be judged."""
-        if vector is None or len(self.asked) < _KINDS:
+        if vector is None or len(self.questions) < _KINDS:
             return 1.0
         below = np.searchsorted(self.nearness, (self.vectors @ vector).max(), side="right") / len(self.nearness)
-        return 1 - (1 - min(float(below) / _UNLIKE, 1.0)) * len(self.asked) / len(self.times)
+        return 1 - (1 - min(float(below) / _UNLIKE, 1.0)) * len(self.questions) / len(self.times)
 
     def without(self, statements: Iterable[int]) -> Known:
         """The same without some statements; the trust in questions and their nearness to each other stay unchanged."""
@@ -195,10 +195,10 @@ class Known:
         number = np.full(len(self.times), -1)
         number[kept] = np.arange(len(kept))
         members = self.members[number[self.members[:, 0]] >= 0]
-        asks = number[self.asked] >= 0
+        asks = number[self.questions] >= 0
         found = Known(
             np.stack([number[members[:, 0]], members[:, 1]], axis=1),
-            self.count, self.times[kept], number[self.asked[asks]], self.vectors[asks],
+            self.count, self.times[kept], number[self.questions[asks]], self.vectors[asks],
         )  # fmt: skip
         found.__dict__.update(trust=self.trust, nearness=self.nearness)
         return found
@@ -214,11 +214,11 @@ class Known:
         found = np.zeros((self.count, len(SIGNALS)))
         found[:, 0] = prior
         found[:, 1] = np.log1p(2 * self.usage)
-        if vector is not None and len(self.asked) and self.trust:
+        if vector is not None and len(self.questions) and self.trust:
             cosine = self.vectors @ vector
             share, nearest = np.zeros((2, len(self.times)))
-            share[self.asked] = _weights(cosine[None])[0]
-            nearest[self.asked] = np.maximum(cosine, 0.0)
+            share[self.questions] = _weights(cosine[None])[0]
+            nearest[self.questions] = np.maximum(cosine, 0.0)
             statement, table = self.members.T
             found[:, 2] = self.trust * np.bincount(table, share[statement], minlength=self.count)
             np.maximum.at(found[:, 3], table, self.trust * nearest[statement])
@@ -230,11 +230,11 @@ class Known:
 
     def examples(self, vector: Floats | None, shares: Sequence[float] = (1.0, 1.0)) -> Examples:
         """The nearest examples of a question, with the weight of each, and of all of them (:meth:`shares`)."""
-        if vector is None or not len(self.asked):
+        if vector is None or not len(self.questions):
             return Examples(np.zeros((0, self.count), dtype=bool), np.zeros(0), np.zeros(0), *shares)
         cosine = self.vectors @ vector
         best = np.argsort(-cosine, kind="stable")[:_NEAREST]
-        chosen = self.asked[best]
+        chosen = self.questions[best]
         weight = self.trust * _weights(cosine[None, best])[0]
         like = self.trust * (shares[0] * max(float(cosine[best[0]]), 0.0)) ** _STEEP
         return Examples(self.read(chosen), self.sizes[chosen], weight, shares[0], shares[1], like)
@@ -285,7 +285,7 @@ def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: Vect
     )
 
 
-def told(index: RetrievalIndex, statements: Sequence[Statement], question: Question) -> Floats | None:
+def correction_of(index: RetrievalIndex, statements: Sequence[Statement], question: Question) -> Floats | None:
     """The log-odds of each table, if a person has said which tables this very question needs; None if not.
 
     Args:

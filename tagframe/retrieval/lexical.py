@@ -28,16 +28,16 @@ def table_terms(table: TableProfile, *, with_database: bool = True) -> list[str]
 
     Descriptions of the table and its columns are included.
     """
-    texts = [table.name, *(column.name for column in table.columns), *_said(table)]
+    texts = [table.name, *(column.name for column in table.columns), *_of_descriptions(table)]
     return [term for text in ([table.database, *texts] if with_database else texts) for term in _cut(text)]
 
 
-def said_terms(table: TableProfile) -> list[str]:
+def description_terms(table: TableProfile) -> list[str]:
     """The words of the descriptions of a table and of its columns."""
-    return [term for text in _said(table) for term in _cut(text)]
+    return [term for text in _of_descriptions(table) for term in _cut(text)]
 
 
-def _said(table: TableProfile) -> list[str]:
+def _of_descriptions(table: TableProfile) -> list[str]:
     return [text for text in (table.description, *(column.description for column in table.columns)) if text]
 
 

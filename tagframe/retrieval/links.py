@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, facts_of
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
@@ -67,14 +67,14 @@ class Links:
         tables: Sequence[TableProfile],
         *,
         declared: bool = True,
-        facts: FactStore | None = None,
+        facts: ComputedStore | None = None,
         kept: Arrays | None = None,
         but: str | None = None,
     ) -> None:
         self._tables = tables
         self._declared = declared
-        self._facts = FactStore() if facts is None else facts
-        self._kept, self._but = kept, but
+        self._facts = ComputedStore() if facts is None else facts
+        self._stored, self._but = kept, but
         self._index = {table.id: position for position, table in enumerate(tables)}
         self._databases: dict[str, list[int]] = defaultdict(list)
         for position, table in enumerate(tables):
@@ -125,7 +125,7 @@ class Links:
             cut: how the order of tables changes.
             tables: all tables, the new one included.
         """
-        kept = None if self._kept is None else _by_table(_carried(self._kept, cut), len(tables))
+        kept = None if self._stored is None else _by_table(_carried(self._stored, cut), len(tables))
         database = tables[cut.new[0]].database
         return Links(tables, declared=self._declared, facts=self._facts, kept=kept, but=database)
 
@@ -164,7 +164,7 @@ class Links:
         return [(other, score) for other, score, _ in self._links(table)]
 
     def _links(self, table: int) -> list[Link]:
-        if self._kept is None or self._tables[table].database == self._but:
+        if self._stored is None or self._tables[table].database == self._but:
             known = self._of(self._tables[table].database).known
             if table not in known:
                 id = self._tables[table].id
@@ -173,8 +173,8 @@ class Links:
                     for other, keys in self._around(table)
                 ]
             return known[table]
-        part = slice(*self._kept["starts"][table : table + 2].tolist())
-        return list(zip(*(self._kept[name][part].tolist() for name in _PARTS), strict=True))
+        part = slice(*self._stored["starts"][table : table + 2].tolist())
+        return list(zip(*(self._stored[name][part].tolist() for name in _PARTS), strict=True))
 
     def neighbours(self, tables: Sequence[int], limit: int) -> list[int]:
         """Up to ``limit`` other tables that are linked to these, those with the surest links first."""
@@ -238,7 +238,7 @@ class Links:
                 if left != right:
                     between[min(left, right), max(left, right)].append(key)
             found = self._pairs[database] = _Pairs(dict(between))
-            if self._kept is not None:
+            if self._stored is not None:
                 self._forget(AT_HAND)
         return found
 

@@ -30,7 +30,7 @@ _AGGREGATES = frozenset(
 )
 _AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings".split()
 _AFTER_HOW = {"much": "total amount", "long": "duration", "old": "age", "tall": "height", "heavy": "weight"}
-MEANT = dict.fromkeys([*_AMOUNTS, "total"], "total amount") | _AFTER_HOW
+USUAL_NAMES = dict.fromkeys([*_AMOUNTS, "total"], "total amount") | _AFTER_HOW
 """Words for measures that are seldom names of columns, with the names that such columns usually have."""
 _MEASURES = frozenset(_AMOUNTS) | frozenset(
     "profit profits price prices cost costs salary salaries wage wages duration weight height age".split()
@@ -144,7 +144,7 @@ class Question:
         return tuple(dict.fromkeys(found))
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def added_subqueries(self) -> tuple[str, ...]:
         """The sub-queries that add to the question's own words; those made by rules do not."""
         return () if self.origin == "rules" else self.subqueries
 

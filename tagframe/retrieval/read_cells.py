@@ -189,7 +189,7 @@ def _columns(corpus: Corpus, index: RetrievalIndex, order: Iterable[int]) -> dic
     for table in order:
         for id in index.families[table].parts or (index.tables[table].id,):
             profile = corpus.profile(id)
-            texts = [column for column in profile.columns if column.family == "text" and column.for_models]
+            texts = [column for column in profile.columns if column.family == "text" and not column.private]
             left -= (cells := len(texts) * (profile.rows or 0))
             if left < 0 or not cells:
                 left += cells if left < 0 else 0

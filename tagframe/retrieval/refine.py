@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.posterior import BARE
 from tagframe.retrieval.problem import Floats, best_first
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.signals import Evidence
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Prompt
@@ -179,6 +181,28 @@ def parse_choice(text: str, shown: Sequence[str]) -> Choice:
     return Choice(needed, tuple(table for table in ids("maybe") if table not in needed), missing[:_MISSED])
 
 
+def with_second_look(
+    method: Method, index: RetrievalIndex, question: Question, evidence: Evidence, lm: LM, anchored: int | None
+) -> Evidence:
+    """The evidence with a model's opinion of the candidates that the method finds best.
+
+    Args:
+        method: the selector that names the candidates.
+        index: of the corpus.
+        question: as asked.
+        evidence: for the question.
+        lm: the model.
+        anchored: the position of the anchor, which the model reads first.
+    """
+    wide = method.prepare(index, question, evidence, anchored, CANDIDATES)
+    best = method.select(wide.problem, CANDIDATES).indices
+    promise = wide.problem.r + np.maximum(wide.problem.learned, 0.0)
+    hopeful = [at for rank, at in enumerate(best) if rank < AT_LEAST or promise[at] > HOPELESS]
+    candidates = [*([] if anchored is None else [anchored]), *(wide.tables[at] for at in hopeful)]
+    log_odds, facts, note = second_look(index, question, candidates, lm)
+    return replace(evidence, opinion=log_odds, facts={**evidence.facts, **facts}, note=note)
+
+
 def second_look(
     index: RetrievalIndex, question: Question, candidates: Sequence[int], lm: LM
 ) -> tuple[Floats, dict[str, float], str]:
@@ -322,7 +346,7 @@ def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_ques
         most: how many are shown.
         by_question: how many of them are chosen by the question, before keys are.
     """
-    columns = [column for column in profile.columns if column.for_models]
+    columns = list(profile.for_prompts)
     if len(columns) <= most:
         return columns
     best = relevance.max(axis=0, initial=-np.inf)
@@ -346,7 +370,7 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats, most: int, 
     """
     profile, family = index.tables[table], index.families[table]
     columns = nearest_columns(profile, relevance, most, most * 3 // 4)
-    left_out = sum(column.for_models for column in profile.columns) - len(columns)
+    left_out = sum(not column.private for column in profile.columns) - len(columns)
     of_these = {column.name for column in nearest_columns(profile, relevance, detailed, detailed)}
     samples = {
         column.name[:_SAID]: [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]

@@ -20,7 +20,6 @@ from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
-from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
@@ -46,7 +45,7 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     return cosines
 
 
-def said_of_joins(question: str) -> tuple[Hints, Roles]:
+def role_readers(question: str) -> tuple[Hints, Roles]:
     """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
     some of them, and the roles that are named."""
     words = [word.text for word in words_in(question)]
@@ -93,34 +92,6 @@ class TableHit:
         left = tuple(id for id in self.parts or (self.id,) if id not in gone)
         return replace(self, id=left[0], parts=left if len(left) > 1 else ()) if left else None
 
-    def _without_cells_of(self, columns: Collection[str]) -> TableHit:
-        """The same without words in cells of these columns, and without the reasons that quote them."""
-        gone = [(column, words) for column, words in self.cells if column in columns]
-        if not gone:
-            return self
-        said = tuple(f"{words!r} is in {column}" for column, words in gone)
-        return replace(
-            self,
-            cells=tuple(one for one in self.cells if one not in gone),
-            reasons=tuple(reason for reason in self.reasons if not reason.startswith(said)),
-        )
-
-
-class _HitsNow:
-    """The tables of a result. Reasons do not quote cells of columns that were hidden after the search."""
-
-    def __get__(self, found: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
-        hits: tuple[TableHit, ...] = found.__dict__["tables"]
-        return tuple(
-            hit._without_cells_of([one.name for one in found.corpus.profile(hit.id).columns if not one.for_models])
-            if hit.cells and hit.id in found.corpus
-            else hit
-            for hit in hits
-        )
-
-    def __set__(self, found: RetrievedTables, hits: tuple[TableHit, ...]) -> None:
-        found.__dict__["tables"] = hits
-
 
 @dataclass(frozen=True, eq=False)
 class RetrievedTables(Public):
@@ -162,12 +133,10 @@ class RetrievedTables(Public):
     def join_plan(self) -> JoinPlan:
         """How the tables are joined. It may contain further tables that are needed as bridges.
 
-        Columns that were hidden after the search are hidden in it too.
-
         Raises:
             NotConnected: no key pairs connect the tables.
         """
-        return as_hidden_now(self._plan_then, self.corpus)
+        return self._plan_then
 
     @once
     def _plan_then(self) -> JoinPlan:
@@ -181,7 +150,7 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
-        hints, said = said_of_joins(self.question)
+        hints, said = role_readers(self.question)
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,
@@ -487,6 +456,3 @@ class RetrievedTables(Public):
             return self.join_plan, ""
         except NotConnected as error:
             return None, str(error)
-
-
-RetrievedTables.tables = _HitsNow()  # type: ignore[assignment]

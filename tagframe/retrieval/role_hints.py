@@ -135,7 +135,7 @@ def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
     return found
 
 
-class _Said:
+class _Words:
     """The words of a question, in the forms in which they are compared with roles."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -144,9 +144,9 @@ class _Said:
         self.stems = {_stem(word) for word in self.words}
         self._forms: dict[str, bool] = {}
 
-    def without(self, words: Set[str]) -> _Said:
+    def without(self, words: Set[str]) -> _Words:
         """The question without some words."""
-        return _Said(self.words - words)
+        return _Words(self.words - words)
 
     def has(self, word: str) -> bool:
         """Whether a word of the question is a form of the word."""
@@ -156,7 +156,7 @@ class _Said:
         return self._forms[word]
 
 
-def _spoken(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozenset[str]) -> set[KeyPair]:
+def _spoken(roles: Mapping[KeyPair, frozenset[str]], said: _Words, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role is named by a word of the question, in any form."""
     their_stems = {_stem(thing) for thing in things}
 
@@ -174,7 +174,7 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozen
     return spoken
 
 
-def _meant(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozenset[str]) -> set[KeyPair]:
+def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], said: _Words, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role means the same as a word of the question."""
     stems = {_stem(thing) for thing in things}
     return {
@@ -213,14 +213,14 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
     {'g.match.away_team_id': 3.0}
     """
-    said = _Said(_used(words))
+    said = _Words(_used(words))
     plainly = _plainly(said)
     hints: dict[KeyPair, float] = {}
     for things, roles in _groups(keys):
         hint, found = HINT, _named(roles, plainly, things)
         if not found:
             hint = LIKELIER
-            found = _spoken(roles, said, things) | _meant(roles, said, things)
+            found = _spoken(roles, said, things) | _same_in_meaning(roles, said, things)
         if not found and likeness is not None:
             found = _alike(roles, said.words - things, likeness)
         if len(found) < len(roles):
@@ -235,7 +235,7 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
     (2, 0)
     """
-    plainly = _plainly(_Said(_used(words)))
+    plainly = _plainly(_Words(_used(words)))
     return {key for things, roles in _groups(keys) for key in _named(roles, plainly, things)}
 
 
@@ -265,13 +265,13 @@ def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyP
             yield frozenset(word for table in both for word in words_of(table.partition(".")[2])), _roles(group)
 
 
-def _plainly(said: _Said) -> tuple[_Said, _Said]:
+def _plainly(said: _Words) -> tuple[_Words, _Words]:
     """The words of a question that name a role, and those that mean one, whatever else they mean."""
     return said.without(_PREPOSITIONS), said.without(_EVERYDAY)
 
 
 def _named(
-    roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Said, _Said], things: frozenset[str]
+    roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Words, _Words], things: frozenset[str]
 ) -> set[KeyPair]:
     """The keys whose role is named by a word, or by one of the same meaning."""
-    return _spoken(roles, plainly[0], things) or _meant(roles, plainly[1], things)
+    return _spoken(roles, plainly[0], things) or _same_in_meaning(roles, plainly[1], things)

@@ -44,7 +44,7 @@ class Vocabulary:
             words = texts_of(kept["words"], len(kept["rarity"]))
             rarity = kept["rarity"]
             self.names, self.columns = (
-                _Postings(words, rarity, *(kept[f"{of}.{name}"] for name in _KEPT)) for of in ("names", "columns")
+                _Postings(words, rarity, *(kept[f"{of}.{name}"] for name in _ARRAYS)) for of in ("names", "columns")
             )
             self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
             return
@@ -52,7 +52,7 @@ class Vocabulary:
         owner = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
         self._put(list(names.words), names.of_tables, names.of_columns, owner, len(tables))
 
-    def _put(self, words: Sequence[str], names: _Held, columns: _Held, owner: Numbers, count: int) -> None:
+    def _put(self, words: Sequence[str], names: _Places, columns: _Places, owner: Numbers, count: int) -> None:
         """Store which words are in which names; words that are in no name are left out.
 
         Args:
@@ -77,7 +77,7 @@ class Vocabulary:
         """The words and their places, to be saved."""
         found = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
         parts = {"names": self.names, "columns": self.columns}
-        return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _KEPT}
+        return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _ARRAYS}
 
     def laid_over(
         self, named: Sequence[TableProfile], tables: Cut, columns: Cut, widths: npt.NDArray[np.int64]
@@ -94,8 +94,8 @@ class Vocabulary:
         made = Vocabulary(())
         made._put(
             list(names.words),
-            self.names.held(tables).beside(names.of_tables, tables.new),
-            self.columns.held(columns).beside(names.of_columns, columns.new),
+            self.names.places(tables).beside(names.of_tables, tables.new),
+            self.columns.places(columns).beside(names.of_columns, columns.new),
             np.repeat(np.arange(len(widths)), widths),
             len(widths),
         )
@@ -108,16 +108,16 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _Places:
     """Words by number, the position of the name of each, and whether the word is in the name itself."""
 
     words: Numbers
     positions: Numbers
     own: npt.NDArray[np.bool_]
 
-    def beside(self, other: _Held, positions: Numbers) -> _Held:
+    def beside(self, other: _Places, positions: Numbers) -> _Places:
         """The same with the words of further names at these positions."""
-        return _Held(
+        return _Places(
             np.concatenate([self.words, other.words]),
             np.concatenate([self.positions, positions[other.positions]]),
             np.concatenate([self.own, other.own]),
@@ -160,17 +160,17 @@ class _Names:
         self._own = np.array(own, dtype=np.int64)
         self._starts = np.cumsum([0, *map(len, every)])
         self._flat = np.fromiter(chain.from_iterable(every), dtype=np.int64, count=self._starts[-1])
-        self.of_tables, self.of_columns = self._held(of_table), self._held(of_column)
+        self.of_tables, self.of_columns = self._places(of_table), self._places(of_column)
 
-    def _held(self, names: Numbers) -> _Held:
+    def _places(self, names: Numbers) -> _Places:
         starts = self._starts[names]
         counts = self._starts[names + 1] - starts
         positions = np.repeat(np.arange(len(names)), counts)
         within = np.arange(len(positions)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return _Held(self._flat[starts[positions] + within], positions, within < self._own[names][positions])
+        return _Places(self._flat[starts[positions] + within], positions, within < self._own[names][positions])
 
 
-_KEPT = ("starts", "positions", "own", "total")
+_ARRAYS = ("starts", "positions", "own", "total")
 
 
 class _Postings:
@@ -201,7 +201,7 @@ class _Postings:
         self._weight = np.where(own, 1.0, (_LINE / np.maximum(said, _LINE))[positions])
 
     @classmethod
-    def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
+    def of(cls, words: Sequence[str], rarity: Floats, held: _Places, count: int) -> _Postings:
         """The places of words in ``count`` names."""
         # The rarest last, whatever the numbers of words are, so that equal sums are equal to the last digit.
         own = held.words[held.own]
@@ -212,7 +212,7 @@ class _Postings:
         positions = held.positions[order].astype(np.int32)
         return cls(words, rarity, starts, positions, held.own[order], np.maximum(total, 1e-9))
 
-    def held(self, cut: Cut) -> _Held:
+    def places(self, cut: Cut) -> _Places:
         """The words of the names that stay after a change.
 
         Args:
@@ -220,7 +220,7 @@ class _Postings:
         """
         stay, positions = cut.moved(self.positions)
         words = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
-        return _Held(words, positions, self.own[stay])
+        return _Places(words, positions, self.own[stay])
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""

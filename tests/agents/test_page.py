@@ -142,17 +142,16 @@ def test_a_key_that_is_none_is_refused(shop: Path, body: bytes):
     assert json.loads(text)["error"]
 
 
-def test_of_hidden_columns_there_is_the_name_only(shop: Path):
+def test_hidden_columns_are_not_there_and_private_ones_are_marked(shop: Path):
     corpus = tf.open_corpus(shop)
-    served = Served(corpus)
-    assert "ada@example.org" in str(served.ask("table?id=shop.customers")[2])
-    corpus.hide("customers.email")
-    corpus.hide("customers.city", from_models=True)
+    assert "ada@example.org" in str(Served(corpus).ask("table?id=shop.customers")[2])
+    served = Served(corpus.hide("customers.email"))
+    corpus.private("customers.city")
     table = served.ask("table?id=shop.customers")[2]
-    assert table["columns"][2] == {"name": "email", "hidden": "hidden"}
-    assert (table["columns"][1]["hidden"], table["columns"][1]["samples"]) == ("hidden from models", [])
+    assert [column["name"] for column in table["columns"]] == ["id", "city"]
+    assert [column["private"] for column in table["columns"]] == ["", "private"]
     for path in ("table?id=shop.customers", "keys", "search?question=which+customer+lives+in+Porto"):
-        assert not re.search(r"example\.org|Porto|Faro", str(served.ask(path)[2]))
+        assert not re.search(r"example\.org|email", str(served.ask(path)[2]))
 
 
 def test_cells_that_are_no_text_are_sent(tmp_path: Path):

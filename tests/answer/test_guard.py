@@ -226,7 +226,7 @@ def test_a_database_in_wal_mode_gets_no_company(corpus):
 
 
 def test_hidden_columns_are_not_there(corpus):
-    corpus.hide("film.title")
+    corpus = corpus.hide("film.title")
     hidden = corpus.profile("film").column("title").hidden
     assert hidden
     assert list(run_sql("SELECT * FROM film", corpus, TABLES).columns) == ["id", "year made"]

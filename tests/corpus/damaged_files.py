@@ -50,7 +50,7 @@ def make(folder: Path) -> Path:
     corpus = tf.open_corpus(source, progress=False)
     corpus.keys.add("orders_1.person = people.id")
     corpus.describe("people.city", "where they live")
-    corpus.hide("people.ssn")
+    corpus = corpus.hide("people.ssn")
     RetrievalIndex(tf.open_corpus(source, progress=False), Letters())
     assert _opened(source) == "opened", "before anything is damaged"
     return source
@@ -121,7 +121,7 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 
 
 def _facts() -> Path:
-    from tagframe.corpus.told.files import facts_folder
+    from tagframe.corpus.facts import facts_folder
 
     return facts_folder()
 

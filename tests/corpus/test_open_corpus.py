@@ -274,7 +274,7 @@ class TestCorpus:
             "adopt", "annotate", "changes", "check_keys", "current", "describe", "engine", "for_reader", "forget",
             "hidden", "hide", "ids", "keys", "learn", "learned", "problems", "profile", "profiles", "read", "refresh",
             "retrieve_tables", "save", "save_facts", "show", "source_table", "subset", "tables", "to_ossie", "tools",
-            "union", "unprofiled", "whole",
+            "union",
         ]  # fmt: skip
         assert not hasattr(corpus, "retreive")
         with pytest.raises(AttributeError, match=r"no attribute 'descrbe'.* did you mean 'describe'"):

@@ -113,7 +113,7 @@ def test_what_is_hidden_in_the_corpus_that_is_held_is_hidden_in_the_current_one(
     corpus = tf.open_corpus(bank, refresh=AT_ONCE)
     _add_card(bank)
     now = corpus.current()
-    corpus.hide("client.city")
+    corpus = corpus.hide("client.city")
     assert now.profile("client").column("city").hidden
     with sqlite3.connect(bank) as database:
         database.execute("INSERT INTO card VALUES (2, 'blue')")

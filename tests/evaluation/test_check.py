@@ -42,10 +42,10 @@ def test_what_has_not_changed_is_not_told_of(folder, tmp_path):
 
 def test_no_cell_and_no_hidden_column_is_written_down(folder, tmp_path):
     corpus = opened(folder)
-    corpus.hide("customers.secret")
+    corpus = corpus.hide("customers.secret")
     check(corpus, tmp_path / "then.json")
     assert "secret" not in (tmp_path / "then.json").read_text()
-    corpus.hide("customers.town")
+    corpus = corpus.hide("customers.town")
     assert check(corpus, tmp_path / "then.json").findings == (), "what is hidden is not gone"
 
 

@@ -272,7 +272,7 @@ def test_what_is_hidden_from_models_is_hidden_from_these(shop, server):
     db.close()
     settings = {"embedder": "openai/test-embedding", "api_base": server.url, "api_key": "k", "store": None}
     corpus = tf.open_corpus(shop)
-    corpus.hide("customers.phone", from_models=True)
+    corpus.private("customers.phone")
     server.answers = '["Porto"]'
     with tf.context(**settings, lm="openai/test"):
         retrieve_tables("phone zqs of customers", corpus, k=2)

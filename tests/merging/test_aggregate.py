@@ -183,7 +183,7 @@ def test_a_table_between_two_keys_is_refused_and_a_hidden_column_too():
     with pytest.raises(InvalidArgument, match=r"frames\.shops is joined by shop_id; town_id"):
         tf.merge(chain, aggregate={"shops": {"rent": "sum"}})
     corpus = tf.open_corpus(FRAMES)
-    corpus.hide("payments.amount")
+    corpus = corpus.hide("payments.amount")
     plan = plan_of(corpus)
     with pytest.raises(HiddenColumn, match="its cells cannot be aggregated"):
         run_plan(plan, corpus, aggregate={"payments": {"amount": "sum"}})

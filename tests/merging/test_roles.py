@@ -239,14 +239,14 @@ def test_stacked_tables_have_roles_on_either_side():
 def test_what_is_hidden_is_hidden_in_every_role():
     corpus = tf.open_corpus({"shop.orders": ORDERS, "shop.users": USERS})
     plan = planned(corpus, ON)
-    corpus.hide("users.name")
+    corpus = corpus.hide("users.name")
     frame, _ = run_plan(plan, corpus, how="left")
     assert not {"buyer.name", "seller.name"} & {*frame}
     with pytest.raises(HiddenColumn, match=r"column 'seller\.name' is hidden"):
         run_plan(plan, corpus, where={"seller.name": "Ann"})
     corpus.show("users.name")
     corpus.keys.add("orders.buyer_id = users.user_id")
-    corpus.hide("orders.buyer_id")
+    corpus = corpus.hide("orders.buyer_id")
     frame, _ = run_plan(plan, corpus, how="left")
     assert not {"buyer_id", "buyer.user_id"} & {*frame}
     assert {"seller_id", "seller.name"} <= {*frame}

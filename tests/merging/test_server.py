@@ -112,7 +112,7 @@ def test_views_and_hidden_columns(corpus, database):
     frame, report = run_plan(plan, corpus, limit=2, **QUIET)
     assert (report.engine, "name" in frame) == ("postgres", True)
     own = tf.open_corpus(database(SCRIPT), progress=False)
-    own.hide("shop.customer.name")
+    own = own.hide("shop.customer.name")
     frame, report = run_plan(plan_tables(own, CHAIN), own, limit=2, **QUIET)
     assert (report.engine, "name" in frame) == ("postgres", False)
 

@@ -153,7 +153,7 @@ def test_a_question_that_nothing_fits_says_so():
 def test_a_name_in_cells_of_the_likeliest_tables_is_not_said_to_fit_nothing():
     weights = replace(WEIGHTS, fits={"one": -5.0})
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
-    problem = replace(problem, facts={"held": 1.0})
+    problem = replace(problem, facts={"cell_names": 1.0})
 
     def with_name_in(table):
         row = np.zeros((1, 3))
@@ -161,7 +161,7 @@ def test_a_name_in_cells_of_the_likeliest_tables_is_not_said_to_fit_nothing():
         return replace(
             problem,
             fine=np.concatenate([problem.fine, row]) if problem.fine.size else row,
-            kind=np.append(problem.kind, int(RowKind.HELD)),
+            kind=np.append(problem.kind, int(RowKind.CELL)),
             row_weight=np.append(problem.row_weight, 1.0),
         )
 
@@ -230,7 +230,7 @@ def test_names_make_nothing_surer():
 
 
 def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
-    weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
+    weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "believed": 3.0})
     problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
     tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
     without = fitted(problem, 2, weights)

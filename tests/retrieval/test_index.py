@@ -111,11 +111,11 @@ def test_a_description_is_searched(words):
         }
     )
     question = "how much was shipped"
-    for method in ("auto", "lexical", "dense", "greedy"):
+    for method in ("auto", "lexical", "dense", "iterative-jar"):
         before = retrieve_tables(question, corpus, k=2, method=method, embedder=words)
         assert not any("shipped" in " ".join(hit.reasons) and "named" in " ".join(hit.reasons) for hit in before)
     corpus.describe("shop.orders.st", "status code, 3 = shipped")
-    for method in ("auto", "lexical", "dense", "greedy"):
+    for method in ("auto", "lexical", "dense", "iterative-jar"):
         found = retrieve_tables(question, corpus, k=1, method=method, embedder=words)
         assert found.ids == ["shop.orders"], method
         assert "named in the question: shipped" in found[0].reasons
@@ -184,7 +184,7 @@ def test_an_index_that_is_there_reads_only_the_columns_it_needs(lake, words, mon
     real = StoredColumns.made
     monkeypatch.setattr(StoredColumns, "made", lambda self: read.append(self.table) or real(self))
     index = index_of(corpus, words)
-    _ = index.lexical, index.said, index.database_words, index.vocabulary, index.values, index.is_key
+    _ = index.lexical, index.descriptions, index.database_words, index.vocabulary, index.values, index.is_key
     assert read == []
 
 

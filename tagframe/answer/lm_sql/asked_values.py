@@ -14,7 +14,7 @@ from tagframe import results
 from tagframe.answer.generation import plain_value
 from tagframe.answer.lm_sql.calls import Call
 from tagframe.answer.lm_sql.dialects import KEY, OWN
-from tagframe.answer.metering import labelled
+from tagframe.answer.steps import labelled
 from tagframe.display import Displayable
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm

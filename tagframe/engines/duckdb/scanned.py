@@ -32,19 +32,19 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
         self, columns: Sequence[str] | None = None, filter: ds.Expression | None = None, **options: Any
     ) -> ds.Scanner:
         """The rows for which the condition is true."""
-        shown = self._all.names if columns is None else list(columns)
-        rows = self._read(self._needed(shown, filter), filter)
+        names = self._all.names if columns is None else list(columns)
+        rows = self._read(self._needed(names, filter), filter)
         if isinstance(rows, pa.Table):
-            return ds.dataset(rows).scanner(columns=shown, filter=filter)
-        return ds.Scanner.from_batches(rows, columns=shown, filter=filter)
+            return ds.dataset(rows).scanner(columns=names, filter=filter)
+        return ds.Scanner.from_batches(rows, columns=names, filter=filter)
 
-    def _needed(self, shown: Sequence[str], filter: ds.Expression | None) -> list[str]:
+    def _needed(self, names: Sequence[str], filter: ds.Expression | None) -> list[str]:
         """The columns that are shown, and those that the condition is on."""
         if filter is None:
-            return list(shown)
+            return list(names)
         # Arrow does not say which these are; all of them have their names in its text.
-        told = str(filter)
-        needed = [name for name in self._all.names if name in shown or name in told]
+        text = str(filter)
+        needed = [name for name in self._all.names if name in names or name in text]
         try:
             part = pa.schema([self._all.field(name) for name in needed])
             ds.dataset(part.empty_table()).scanner(filter=filter)

@@ -1,8 +1,8 @@
 """Untrusted statements in DuckDB: over the files of the named tables, and nothing else.
 
-A statement runs in its own process and its own database, which has a view for each table, without hidden columns.
-Several independent barriers hold it: the guard's allow-list over what sqlglot parses; an allow-list over DuckDB's own
-parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
+A statement runs in its own process and its own database, which has a view for each table, with the columns that may be
+read. Several independent barriers hold it: the guard's allow-list over what sqlglot parses; an allow-list over DuckDB's
+own parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
 opens no file by its name; the locked configuration of the database, which reaches only the files of the tables; the
 process, whose memory is limited, and which is killed at its time limit. See :mod:`tagframe.engines.duckdb.worker`. Rows
 that are not in files (of frames, and of Delta and Iceberg tables) are sent to the process on demand.
@@ -42,12 +42,12 @@ _CELLS = ("string", "boolean", "integer", "floating", "mixed-integer-float", "by
 """What a column of objects may hold to become a DuckDB column, in pandas' words."""
 
 
-def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
+def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> Any:
     """A frame as DuckDB reads it; columns of numbers are not copied, texts are copied on demand.
 
     Args:
         frame: not changed.
-        hidden: names of columns that are left out.
+        only: the names of the columns that are read; None for all.
 
     Returns:
         An Arrow dataset.
@@ -59,7 +59,7 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
 
     from tagframe.engines.duckdb.scanned import Scanned
 
-    columns = {str(name): cells for name, cells in frame.items() if str(name) not in hidden}
+    columns = {str(name): cells for name, cells in frame.items() if only is None or str(name) in only}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
     check_names("columns", columns, str.lower)
@@ -210,7 +210,7 @@ DUCKDB = Dialect(
 """DuckDB's SQL."""
 
 Table = tuple[Opened, tuple[str, ...]]
-"""A table, and its hidden columns."""
+"""A table, and those of its columns that a statement may read."""
 
 _SCANNED, _WORKER = "tagframe.engines.duckdb.scanned", "tagframe.engines.duckdb.worker"
 _AT_ONCE = 4 * 2**20
@@ -225,13 +225,13 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
         tables: of files, by their names in the statement.
     """
     files = {name: table for name, table in tables.items() if table[0].logged is None}
-    sent = {**{name: _Sent(one.logged.source, hidden) for name, (one, hidden) in tables.items() if one.logged},
+    sent = {**{name: _Sent(one.logged.source, allowed) for name, (one, allowed) in tables.items() if one.logged},
             **{name: _Sent(relation) for name, relation in statement.relations.items()}}  # fmt: skip
     request = {
         "sql": statement.sql,
         "explain": statement.explain,
         "rows": statement.limits.rows,
-        "tables": {name: (one.source, [*map(tuple, _shown(one, hidden))]) for name, (one, hidden) in files.items()},
+        "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in files.items()},
         "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
         "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
@@ -256,18 +256,18 @@ def _worker(reads_relations: bool) -> Kind:
     return Kind(modules, tuple(dict.fromkeys(map(str, folders))), is_slow=True)
 
 
-def _shown(opened: Opened, hidden: Collection[str]) -> list[LakeColumn]:
-    return [column for column in opened.columns if column.name not in hidden]
+def _allowed(opened: Opened, only: Collection[str]) -> list[LakeColumn]:
+    return [column for column in opened.columns if column.name in only]
 
 
 class _Sent:
     """A relation whose rows are sent on demand."""
 
-    def __init__(self, source: Any, hidden: Collection[str] = ()) -> None:
+    def __init__(self, source: Any, only: Collection[str] | None = None) -> None:
         import pyarrow as pa
 
         self._source = source
-        self.schema = pa.schema([field for field in source.schema if field.name not in hidden])
+        self.schema = pa.schema([field for field in source.schema if only is None or field.name in only])
 
     def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[worker.Block]:
         """Arrow streams of the rows for which the comparisons are true, and maybe of others."""

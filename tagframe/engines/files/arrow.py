@@ -191,7 +191,7 @@ class FeatherEngine(FileEngine):
         with self._file() as file:
             self._check()
             for number in range(file.num_record_batches):
-                yield frame_chunk(from_arrow(file.get_batch(number)))
+                yield frame_chunk(from_arrow(file.get_batch(number).select(list(shape.columns))))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""

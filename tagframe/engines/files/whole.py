@@ -180,9 +180,9 @@ class WorkbookEngine(WholeFileEngine):
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         rows = workbook_rows(self.path, shape.name)[shape.name]
         if above := title_rows(rows[:LOOKED_AT]):
-            said = f"{below_titles(above)}; pandas.read_excel reads all as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {said}", ColumnFormatWarning)
-        return frame_chunks(sheet_frame(rows))
+            note = f"{below_titles(above)}; pandas.read_excel reads all as rows"
+            warn(f"sheet {shape.name!r} of {self.path}: {note}", ColumnFormatWarning)
+        return frame_chunks(sheet_frame(rows)[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FLOATS = frozenset(("float4", "float8"))
 TEXTS = frozenset(("text", "varchar", "bpchar", "name"))
 MOMENTS = frozenset(("date", "timestamp", "timestamptz"))
-_KEPT = INTEGERS | FLOATS | MOMENTS | {"bool", "text", "varchar", "name", "bytea"}
+_UNCHANGED = INTEGERS | FLOATS | MOMENTS | {"bool", "text", "varchar", "name", "bytea"}
 _WHOLE_DIGITS = 18
 """Digits that any number of 64 bits has."""
 _MOST_DIGITS = 38
@@ -57,7 +57,7 @@ def travels_as(column: ServerColumn, alias: str = "", *, as_text: bool = False) 
         return f"{name}::text"
     if column.base == "numeric" and is_whole(column):
         return f"{name}::int8"
-    return name if column.base in _KEPT else f"{name}::text"
+    return name if column.base in _UNCHANGED else f"{name}::text"
 
 
 def is_whole(column: ServerColumn) -> bool:
@@ -234,13 +234,13 @@ def _thinned(lists: pa.ChunkedArray, most: int) -> tuple[list[list[str]], npt.ND
     import pyarrow.compute as pc
 
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    kept = np.minimum(lengths, most)
-    ends = np.cumsum(kept)
-    within = np.arange(int(kept.sum())) - np.repeat(ends - kept, kept)
-    step = np.repeat((lengths - 1) / np.maximum(kept - 1, 1), kept)
-    starts = np.repeat(np.cumsum(lengths) - lengths, kept)
+    sizes = np.minimum(lengths, most)
+    ends = np.cumsum(sizes)
+    within = np.arange(int(sizes.sum())) - np.repeat(ends - sizes, sizes)
+    step = np.repeat((lengths - 1) / np.maximum(sizes - 1, 1), sizes)
+    starts = np.repeat(np.cumsum(lengths) - lengths, sizes)
     items = pc.list_flatten(lists).take(starts + np.round(within * step).astype(np.int64)).to_pylist()
-    return [items[end - size : end] for end, size in zip(ends.tolist(), kept.tolist(), strict=True)], lengths <= most
+    return [items[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)], lengths <= most
 
 
 def _of_stored(

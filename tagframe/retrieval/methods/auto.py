@@ -10,22 +10,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.decompose import Decomposer
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.families import mixed_copies
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import FEW, SETS, TOLD, set_signals
+from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
-from tagframe.retrieval.method import Method, Prepared, anchors
+from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
-from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import (
+    CONFIDENCE,
+    LINKED,
+    Floats,
+    RowKind,
+    Selection,
+    SelectionProblem,
+    best_first,
+    spanning_forest,
+)
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
@@ -112,14 +122,14 @@ def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
 def _promise(problem: SelectionProblem) -> Floats:
     """The score of each table by itself: the first stage's score, what was learned, and what a second look adds."""
     share = 0.0 if problem.examples is None else problem.examples.share
-    return problem.r + share * problem.learned + problem.looked
+    return problem.r + share * problem.learned + problem.opinion
 
 
 def posterior_of(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
     """The posterior by the utilities of the sets of ``positions``."""
     masks, fixed = set_masks(len(positions)), _fixed(problem, positions)
-    if problem.looked.any():
-        utilities = utilities + (masks[:, None] >> np.arange(len(positions)) & 1) @ problem.looked[positions]
+    if problem.opinion.any():
+        utilities = utilities + (masks[:, None] >> np.arange(len(positions)) & 1) @ problem.opinion[positions]
     scores = np.where((masks & fixed) == fixed, utilities, -np.inf)
     odds = np.exp(scores - scores.max())
     return Posterior(positions, masks, odds / odds.sum())
@@ -136,7 +146,7 @@ def fitted(
 
     With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, or a smaller
     one if further tables add too little (:data:`PRICE`); tables are added whose names the question says
-    (:func:`with_said`). With a k it is the set that best contains what is needed; if k
+    (:func:`with_mentioned`). With a k it is the set that best contains what is needed; if k
     is 2 or more, at least two tables are assumed to be needed. Sets larger than those that are scored are extended
     table by table: by the one that adds most, or, if the posterior cannot decide, by the one with the best prior.
     The best set of a size is that of :func:`posterior`. All chances are those of :func:`joining`, also that a set is
@@ -167,10 +177,10 @@ def fitted(
     chance = np.zeros(len(problem.r))
     chance[shown.positions] = shown.tables() * share
     if k is None:
-        alone = _only_said_by(problem, order)
+        alone = _only_mentioned_by(problem, order)
         chance[alone] = np.maximum(chance[alone], SAID * share)
     called = _called(problem)
-    chance[called] = 1 / (1 + np.exp(-problem.looked[called]))
+    chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
         order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
@@ -196,26 +206,26 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     likeliest tables, "nothing fits" is not reported: in one database, half of such questions did fit.
     """
     facts = problem.facts
-    if not is_knowable(facts) and not problem.looked.any():
+    if not is_knowable(facts) and not problem.opinion.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
-    looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
+    looked = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
     fits = float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
-    names = problem.fine[problem.kind == RowKind.HELD][:, likeliest]
-    return max(fits, UNFIT) if facts.get("held") and names.any() else fits
+    names = problem.fine[problem.kind == RowKind.CELL][:, likeliest]
+    return max(fits, UNFIT) if facts.get("cell_names") and names.any() else fits
 
 
-def _only_said_by(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
+def _only_mentioned_by(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """The tables of a set with a name that the question says in whole, and whose words no other table of it has."""
-    said = problem.fine[problem.kind == RowKind.SAID][:, chosen]
+    said = problem.fine[problem.kind == RowKind.MENTIONED][:, chosen]
     alone = (said == 1) & ((said > 0).sum(axis=1) == 1)[:, None]
     return [position for position, is_alone in zip(chosen, alone.any(axis=0).tolist(), strict=True) if is_alone]
 
 
 def _asks_of_unknown(problem: SelectionProblem) -> bool:
     """Whether the question says a name that no table has: it asks who, and nothing is known of whom the ids mean."""
-    said = problem.fine[problem.kind == RowKind.SAID]
-    return not problem.looked.any() and bool((~said.any(axis=1)).any())
+    said = problem.fine[problem.kind == RowKind.MENTIONED]
+    return not problem.opinion.any() and bool((~said.any(axis=1)).any())
 
 
 def is_knowable(facts: Mapping[str, float]) -> bool:
@@ -225,7 +235,7 @@ def is_knowable(facts: Mapping[str, float]) -> bool:
 
 def _called(problem: SelectionProblem) -> list[int]:
     """The tables that a second look or a person calls needed, if they are more than the largest sets have."""
-    called = np.flatnonzero((problem.looked > 0) & ~problem.anchor).tolist()
+    called = np.flatnonzero((problem.opinion > 0) & ~problem.anchor).tolist()
     return called if len(called) + problem.anchor.sum() > LARGEST else []
 
 
@@ -266,20 +276,20 @@ def _complete(
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
     return sorted(
-        with_said(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position)
+        with_mentioned(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position)
     )
 
 
-def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
+def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """A set with the tables that it lacks: the only ones near it with a name that the question says in whole, or with
     a value of it, where no table of the set has the words of that name, or the value."""
     found, inside = [*chosen], problem.anchor.copy()
     inside[found] = True
-    if problem.looked.any():
+    if problem.opinion.any():
         return found
     # In a large corpus a word is too often a value by chance.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
-    said = [*problem.fine[problem.kind == RowKind.SAID]]
+    said = [*problem.fine[problem.kind == RowKind.MENTIONED]]
     said += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
     for row in said:
         linked = (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
@@ -297,13 +307,13 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     what similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
     return.
     """
-    if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
+    if not problem.opinion.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
         tables = tables[:SURE_OF]
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
-    if problem.looked.any():
+    if problem.opinion.any():
         if overlooked := facts.get("overlooked", 0.0):
-            plain = replace(problem, looked=np.zeros(0))
+            plain = replace(problem, opinion=np.zeros(0))
             joined = joining(plain, posterior(plain, weights), weights)
             without = confidence_of(plain, joined, weights, tables)
             chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
@@ -317,8 +327,8 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
         return chance
     inside = problem.anchor.copy()
     inside[[*tables]] = True
-    likely = max(known.contained(known.mask(np.flatnonzero(inside).tolist())), problem.examples.held(inside))
-    odds = problem.examples.like * float(weights.of_learned(TOLD)[0])
+    likely = max(known.contained(known.mask(np.flatnonzero(inside).tolist())), problem.examples.share_inside(inside))
+    odds = problem.examples.like * float(weights.of_learned(BELIEVED)[0])
     return chance + odds / (1 + odds) * max(likely - chance, 0.0)
 
 
@@ -329,7 +339,7 @@ def completeness(
     fixed = _fixed(problem, known.positions)
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     share = 0.0 if problem.examples is None else problem.examples.share
-    if problem.looked.any() or share == 1:
+    if problem.opinion.any() or share == 1:
         # The fit had no second look and no examples, so the posterior that includes them is the better estimate.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
@@ -356,11 +366,6 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
     return f"{tables}, {confidence:.0%} likely enough{following}"
 
 
-def evidence(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Evidence:
-    """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
-    return gather(index, question)
-
-
 def among_promising(
     index: RetrievalIndex,
     question: Question,
@@ -372,7 +377,7 @@ def among_promising(
     """The problem over the tables with the best first stage's score, built from the evidence; at least k tables."""
     weights = (shipped_weights() if weights is None else weights).for_question(found.facts)
     prior = weights.prior(found.signals)
-    looked = np.zeros(len(prior)) if found.looked is None else found.looked
+    looked = np.zeros(len(prior)) if found.opinion is None else found.opinion
     learned, share, examples = np.zeros(len(prior)), 0.0, None
     if found.known is not None and weights.learned:
         of_tables = weights.of_learned(SIGNALS_LEARNED)
@@ -395,22 +400,66 @@ def among_promising(
         similarity=alike,
         mixed=mixed_copies([index.tables[table] for table in tables], alike),
         anchor=anchors(tables, anchored),
-        looked=looked[positions],
+        opinion=looked[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
         facts=found.facts,
     )
-    return Prepared(tables, problem, question.told, found)
+    return Prepared(tables, problem, question.added_subqueries, found)
 
 
-AUTO = Method(
-    "auto",
-    "a fitted posterior over sets of tables, which also decides how many",
-    evidence,
-    among_promising,
-    fitted,
-    decomposer=Decomposer(),
-    takes_coarse=False,
-    says_k=True,
-    refines=True,
-)
+@dataclass(frozen=True, kw_only=True)
+class Auto(WithSubqueries):
+    """The default: a fitted posterior over sets of tables, which also decides how many (:func:`fitted`).
+
+    Attributes:
+        confidence: for ``k="auto"``, the probability with which the tables must be complete. ``found.confidence`` is
+            the probability that they reach.
+        look: a model takes a second look. It reads the best candidates in one call, and says which are needed and what
+            is missing. Missing tables are searched for, and the model is asked once more. Its answer is added to the
+            other evidence.
+        weights: those of a fit; the shipped ones if None.
+
+    Raises:
+        InvalidArgument: a confidence that is not between 0 and 1, or a text as ``subqueries`` that is not "model".
+    """
+
+    name: ClassVar[str] = "auto"
+    summary: ClassVar[str] = "a fitted posterior over sets of tables, which also decides how many"
+    chooses_k: ClassVar[bool] = True
+
+    confidence: float = CONFIDENCE
+    look: bool = False
+    weights: Weights | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_number = isinstance(self.confidence, (int, float, np.number)) and not isinstance(self.confidence, bool)
+        if not is_number or not 0 < self.confidence < 1:
+            raise InvalidArgument(
+                f"confidence must be a probability between 0 and 1, such as 0.9; got {self.confidence!r}"
+            )
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model takes a second look."""
+        return self.look
+
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Evidence:
+        """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
+        return gather(index, question)
+
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Evidence, anchored: int | None, k: int | None
+    ) -> Prepared[SelectionProblem]:
+        """The problem over the most promising tables."""
+        prepared = among_promising(index, question, relevance, anchored, k, self.weights)
+        return replace(prepared, problem=replace(prepared.problem, confidence=float(self.confidence)))
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The k tables that the question most probably needs; with k None, as many as it needs."""
+        return fitted(problem, k, self.weights)
+
+    def note(self, index: RetrievalIndex, prepared: Prepared[Any]) -> str:
+        """What is unusual of the embedder."""
+        return unfitted(index.embedder)

@@ -17,7 +17,7 @@ LARGEST = 5
 """The number of tables in the largest sets that are scored."""
 
 _KINDS = (
-    RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD, RowKind.TERM, RowKind.MEASURE
+    RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.CELL, RowKind.TERM, RowKind.MEASURE
 )  # fmt: skip
 
 FEATURES = (
@@ -91,7 +91,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     additive = np.concatenate([problem.signals[positions], prior[:, None]], axis=1)
     summed, least = additive, prior
     covered = [_Covered.of_one(block) for block in rows]
-    names = rows[_KINDS.index(RowKind.HELD)]
+    names = rows[_KINDS.index(RowKind.CELL)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
     around = near  # the names that the databases of each set hold
     databases, pair, mixed = np.ones(len(positions)), similarity.diagonal(), np.zeros(len(positions))
@@ -116,7 +116,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
             summed,
             least[:, None],
             *(known.features() for known in covered),
-            (around - covered[_KINDS.index(RowKind.HELD)].best).sum(axis=1)[:, None],
+            (around - covered[_KINDS.index(RowKind.CELL)].best).sum(axis=1)[:, None],
             np.stack([tree, size - 1 - linked, linked == size - 1], axis=1),
             np.stack([databases - 1, (databases == 1) & (size > 1), pair, mixed], axis=1),
         ]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagframe.retrieval.methods.exact import exact, objective
+from tagframe.retrieval.methods.jar import exact, objective
 from tagframe.retrieval.problem import JarWeights, SelectionProblem
 
 SHARES = st.floats(0.0, 1.0, width=32)
@@ -64,7 +64,7 @@ def test_pieces_of_levels_change_nothing(given_problem, alpha):
     problem, k = given_problem
     weights = JarWeights(coverage=alpha)
     whole = exact(problem, k, weights)
-    module = importlib.import_module("tagframe.retrieval.methods.exact")
+    module = importlib.import_module("tagframe.retrieval.methods.jar")
     kept = module._CHUNK
     module._CHUNK = 2
     try:

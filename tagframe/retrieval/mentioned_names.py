@@ -71,7 +71,7 @@ class Names(NamedTuple):
         )
 
 
-def said_names(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
+def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
     """For each name that the question says in whole: 1 for the tables that have it, 0.5 for those with its words.
 
     Args:
@@ -86,8 +86,8 @@ def said_names(index: RetrievalIndex, question: Question, tables: Sequence[int])
     of_tables, of_columns, words, attributes = zip(*map(index.names_of, tables), strict=True) if tables else [()] * 4
     # An id of a thing is not the thing.
     rows = [
-        *_rows(of_tables, attributes, _said(question, frozenset[str]().union(*attributes))),
-        *_rows(of_columns, words, _said(question, frozenset[str]().union(*words))),
+        *_rows(of_tables, attributes, _words_of(question, frozenset[str]().union(*attributes))),
+        *_rows(of_columns, words, _words_of(question, frozenset[str]().union(*words))),
     ]
     rows += _of_compounds(of_tables, attributes, question)
     rows += _of_roles(index, question, tables)
@@ -99,7 +99,7 @@ def _name(name: str) -> Name:
     return tuple(map(stem, identifier_words(name)))
 
 
-def _said(question: Question, known: frozenset[str]) -> list[str]:
+def _words_of(question: Question, known: frozenset[str]) -> list[str]:
     """The question's words in order, each in the form in which names have it; "" for a stop word."""
     found, before = [], ""
     for word in question.words:

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
-class StoredColumn:
+class CellLiterals:
     """One column.
 
     Attributes:
@@ -43,12 +43,12 @@ class StoredColumn:
     digits: bool = False
 
 
-_known: weakref.WeakKeyDictionary[Corpus, dict[str, tuple[TableProfile, dict[str, StoredColumn]]]]
+_known: weakref.WeakKeyDictionary[Corpus, dict[str, tuple[TableProfile, dict[str, CellLiterals]]]]
 _known = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def stored_columns(corpus: Corpus, profile: TableProfile) -> dict[str, StoredColumn]:
+def cell_literals(corpus: Corpus, profile: TableProfile) -> dict[str, CellLiterals]:
     """The facts of a table's columns, by name; looked up once. Empty if its rows cannot be read."""
     with _lock:
         of_corpus = _known.setdefault(corpus, {})
@@ -63,9 +63,9 @@ def stored_columns(corpus: Corpus, profile: TableProfile) -> dict[str, StoredCol
     return found
 
 
-def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, StoredColumn]:
+def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, CellLiterals]:
     engine = corpus.engine(profile.id)
-    shown = [column for column in profile.columns if column.for_models]
+    shown = list(profile.for_prompts)
     if engine is None or not shown:
         return {}
     first = corpus.read(profile.id, [column.name for column in shown], limit=_ROWS_LOOKED_AT)
@@ -97,16 +97,16 @@ def _cells(column: pd.Series, in_place: bool) -> list[Any]:
     return [cell for cell in copied if cell is not None]
 
 
-def _column(cells: Sequence[Any], complete: bool) -> StoredColumn:
+def _column(cells: Sequence[Any], complete: bool) -> CellLiterals:
     plain = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
     if not plain:
-        return StoredColumn(complete=complete)
+        return CellLiterals(complete=complete)
     types = _frequent([_type(cell) for cell in plain])
     # By type and value: 1 and '1' are two, 1 and 1.0 as well.
     literals = _frequent([_literal(cell) for cell in plain])
     digits = set(types) == {"TEXT"} and all(_NUMBER.fullmatch(cell.strip()) for cell in plain)
     kept = literals if complete and len(literals) <= FEW_VALUES else literals[:_SAMPLES]
-    return StoredColumn(tuple(types), tuple(kept), complete and len(kept) == len(literals), digits)
+    return CellLiterals(tuple(types), tuple(kept), complete and len(kept) == len(literals), digits)
 
 
 def _frequent(texts: Sequence[str]) -> list[str]:

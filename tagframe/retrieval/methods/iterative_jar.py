@@ -7,35 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tagframe.retrieval.decompose import Decomposer
-from tagframe.retrieval.form import Form
-from tagframe.retrieval.method import Method, among_candidates, by_both
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
-
-
-@dataclass(frozen=True)
-class GreedyWeights:
-    """λ of equation 3; the defaults of the three are the paper's (section 4, appendix A), that of the share is ours.
-
-    Attributes:
-        coverage, join, coarse: the weights of the three gains.
-        link_share: the share of the link score in a join's gain; the rest is ω. The paper uses ω only (0).
-    """
-
-    coverage: float = 2.0
-    join: float = 1.0
-    coarse: float = 4.0
-    link_share: float = 0.5
-
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.methods.join_aware import JoinAware
+from tagframe.retrieval.problem import (
+    GREEDY_WEIGHTS,
+    Floats,
+    GreedyWeights,
+    Selection,
+    SelectionProblem,
+    spanning_forest,
+)
 
 OURS = GreedyWeights()
-
-GREEDY_WEIGHTS: Mapping[str, GreedyWeights] = dict.fromkeys(("spider", "bird", "fiben"), GreedyWeights(link_share=0.0))
-"""The paper's λ by data set: the same for all (section 4)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +105,55 @@ def greedy(
     return Selection(context.selected[anchors:], edges, float(score.sum()), score, contributions)
 
 
-def _formed(form: Form) -> Method[Floats, SelectionProblem]:
-    weights = form.weights_of(GREEDY_WEIGHTS, OURS)
-    if not form.joined:
-        weights = replace(weights, join=0.0)
-    return replace(
-        GREEDY,
-        relevance=form.relevance,
-        prepare=partial(among_candidates, setup=form.setup),
-        select=partial(greedy, weights=weights, covered_at=form.covered_at, seed_as_printed=form.as_printed),
-        said=form.said(weights),
-    )
+@dataclass(frozen=True, kw_only=True)
+class IterativeJAR(JoinAware):
+    """Iterative JAR: tables one by one, each the best addition to those chosen so far (:func:`greedy`).
 
+    Its other parameters are those of :class:`~tagframe.retrieval.methods.join_aware.JoinAware`.
 
-GREEDY: Method[Floats, SelectionProblem] = Method(
-    "greedy",
-    "takes tables one by one, each the best addition to those chosen so far (iterative join-aware retrieval)",
-    by_both,
-    among_candidates,
-    greedy,
-    decomposer=Decomposer(),
-    form=_formed,
-)
+    Attributes:
+        covered_at: θ (section 2), a cosine: stop as soon as every sub-query is covered this well. None never stops
+            before k tables.
+
+    Raises:
+        InvalidArgument: as :class:`~tagframe.retrieval.methods.join_aware.JoinAware`, or a θ that is no cosine.
+    """
+
+    name: ClassVar[str] = "iterative-jar"
+    summary: ClassVar[str] = "takes tables one by one, each the best addition to those chosen so far"
+    published: ClassVar[Mapping[str, GreedyWeights]] = GREEDY_WEIGHTS
+    ours: ClassVar[GreedyWeights] = OURS
+
+    weights: str | GreedyWeights | None = None
+    covered_at: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_number = isinstance(self.covered_at, (int, float, np.number)) and not isinstance(self.covered_at, bool)
+        if self.covered_at is not None and not (is_number and -1 <= self.covered_at <= 1):
+            raise InvalidArgument(f"covered_at must be a cosine, such as 0.6; got {self.covered_at!r}")
+
+    def _weights(self) -> GreedyWeights:
+        weights: GreedyWeights = super()._weights()
+        return replace(weights, join=0.0) if self.variant == "D" else weights
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """Up to k tables, one by one."""
+        return greedy(problem, k, self._weights(), covered_at=self.covered_at, seed_as_printed=self.as_printed)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether no parameter changes the form."""
+        return super().is_ours and self.covered_at is None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The form with everything that it implies: parameter → value."""
+        stop = {} if self.covered_at is None else {"covered_at": self.covered_at}
+        return super().parameters | stop
+
+    @property
+    def in_words(self) -> str:
+        """The form as a note."""
+        stop = "" if self.covered_at is None else f", stops at a coverage of {self.covered_at:g}"
+        return super().in_words + stop

@@ -13,19 +13,19 @@ from tagframe.errors import SQLFailed
 from tagframe.operators.cells import fence
 
 
-def compiled(sql: str, reader: Reader, *, admits: bool = True) -> str:
+def compiled(sql: str, reader: Reader, *, may_add_tables: bool = True) -> str:
     """A checked statement, with or without LM functions.
 
     Args:
         sql: the statement.
         reader: of the tables that were shown.
-        admits: whether it may read other tables of the corpus, too (:meth:`Reader.admitting`).
+        may_add_tables: whether it may read other tables of the corpus, too (:meth:`Reader.with_extra_tables`).
 
     Raises:
         UnsafeSQL: it is not a single SELECT over these tables.
         SQLFailed: it does not compile; the message has the schema of tables that were not shown.
     """
-    wider = reader.admitting(sql) if admits else reader
+    wider = reader.with_extra_tables(sql) if may_add_tables else reader
     try:
         return check_staged(sql, wider) if has_functions(sql) else wider.compile(sql)
     except SQLFailed as error:
@@ -36,8 +36,8 @@ def compiled(sql: str, reader: Reader, *, admits: bool = True) -> str:
         raise SQLFailed(f"{error}. The statement names tables that were not shown:\n{schema}") from error
 
 
-def with_admitted(query: Query, corpus: Corpus) -> Query:
+def with_extra_tables(query: Query, corpus: Corpus) -> Query:
     """A query with the tables that it reads beyond those that were shown; an assumption names them."""
-    tables = Reader(corpus, query.tables).admitting(query.sql).tables
+    tables = Reader(corpus, query.tables).with_extra_tables(query.sql).tables
     new = [f"{id} is read, which was not shown" for name, id in tables.items() if name not in query.tables]
     return replace(query, tables=tables, assumptions=(*query.assumptions, *new)) if new else query

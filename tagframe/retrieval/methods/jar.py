@@ -12,17 +12,14 @@ where coverage is the sum of the |Q| largest values of r_qi, i ∈ S, after α i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.errors import InvalidArgument
-from tagframe.retrieval.decompose import Decomposer
-from tagframe.retrieval.form import Form
-from tagframe.retrieval.method import Method, among_candidates, by_both
+from tagframe.retrieval.methods.join_aware import JoinAware
 from tagframe.retrieval.problem import (
     JAR_WEIGHTS,
     PAPER_WEIGHTS,
@@ -297,34 +294,24 @@ class _Search:
                     self.best_value, self.best_set = max(top, self.best_value), found
 
 
-def jar_weights(form: Form, method: str) -> JarWeights:
-    """JAR's weights in a form.
+@dataclass(frozen=True, kw_only=True)
+class JAR(JoinAware):
+    """JAR: the optimum of its program, found by branch and bound (:func:`exact`).
 
-    Raises:
-        InvalidArgument: weights that are not JAR's, or a setting of another method.
+    Chen, Zhang, Roth: *Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval* (ACL 2024). Its
+    parameters are those of :class:`~tagframe.retrieval.methods.join_aware.JoinAware`.
+
+    >>> JAR(as_printed=True, variant="G", weights="spider").parameters["omega"]
+    'text'
     """
-    if form.covered_at is not None:
-        raise InvalidArgument(f"method {method!r} takes no covered_at=, it returns k tables; method 'greedy' does")
-    return form.weights_of(JAR_WEIGHTS, LINKED_WEIGHTS)
 
+    name: ClassVar[str] = "jar"
+    summary: ClassVar[str] = "finds the optimum of JAR's program by branch and bound"
+    published: ClassVar[Mapping[str, JarWeights]] = JAR_WEIGHTS
+    ours: ClassVar[JarWeights] = LINKED_WEIGHTS
 
-def _formed(form: Form) -> Method[Floats, SelectionProblem]:
-    weights = jar_weights(form, EXACT.name)
-    return replace(
-        EXACT,
-        relevance=form.relevance,
-        prepare=partial(among_candidates, setup=form.setup),
-        select=partial(exact, weights=weights, joined=form.joined),
-        said=form.said(weights),
-    )
+    weights: str | JarWeights | None = None
 
-
-EXACT: Method[Floats, SelectionProblem] = Method(
-    "exact",
-    "finds the optimum of JAR's program by branch and bound",
-    by_both,
-    among_candidates,
-    partial(exact, weights=LINKED_WEIGHTS),
-    decomposer=Decomposer(),
-    form=_formed,
-)
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The optimum of the program over sets of k tables."""
+        return exact(problem, k, self._weights(), joined=self.variant != "D")

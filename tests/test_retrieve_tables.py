@@ -1,26 +1,23 @@
-"""Doors of higher rooms on the objects of lower ones."""
+"""``retrieve_tables`` as a function, as a method of a corpus, and of a frame."""
 
 from __future__ import annotations
 
 import inspect
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 
 import tagframe as tf
-from tagframe import accessor, retrieval
-from tagframe.accessor import corpus_doors
+from tagframe import retrieval
 from tagframe.config import SearchSettings
-from tagframe.doors import register_door, with_doors
 from tagframe.errors import InvalidArgument, NotConfigured
 from tagframe.lm import Quote
 
 QUESTION = "Which films were screened in Porto?"
 
 
-def test_the_three_doors_to_the_tables_of_a_question_are_one(festival: tf.Corpus):
+def test_three_ways_to_the_tables_of_a_question_give_the_same(festival: tf.Corpus):
     found = [
         festival.retrieve_tables(QUESTION, k=2, method="lexical"),
         tf.retrieve_tables(QUESTION, festival, k=2, method="lexical"),
@@ -37,9 +34,9 @@ def test_the_three_doors_to_the_tables_of_a_question_are_one(festival: tf.Corpus
 
 def test_each_is_quoted_and_sends_nothing(festival: tf.Corpus, live):
     quotes = [
-        festival.retrieve_tables(QUESTION, refine=True, quote=True),
-        tf.retrieve_tables(QUESTION, festival, refine=True, quote=True),
-        festival.tables.tag.retrieve_tables(QUESTION, refine=True, quote=True),
+        festival.retrieve_tables(QUESTION, method="auto:look", quote=True),
+        tf.retrieve_tables(QUESTION, festival, method="auto:look", quote=True),
+        festival.tables.tag.retrieve_tables(QUESTION, method="auto:look", quote=True),
     ]
     assert [type(quote) for quote in quotes] == [Quote] * 3
     assert {quote.calls for quote in quotes} == {1}
@@ -57,34 +54,14 @@ def test_a_mistyped_keyword_is_told_with_what_was_meant(festival: tf.Corpus):
 
 
 def test_types_and_signatures_name_the_same_keywords():
-    """Type checkers read RetrieveOptions, ``help`` and editors at run time the functions themselves."""
+    """Type checkers read RetrieveOptions, ``help`` and editors at run time the function itself."""
     named = {*retrieval.RetrieveOptions.__annotations__} - {*SearchSettings.__annotations__}
-    for function, own in (
-        (retrieval.retrieve_tables, {"question", "corpus", "anchor"}),
-        (corpus_doors.retrieve_tables, {"self", "question", "anchor"}),
-        (accessor.TagAccessor.retrieve_tables, {"self", "question", "corpus"}),
-    ):
-        assert {*inspect.signature(function).parameters} == named | own | {"quote", "settings"}
-
-
-def test_a_room_registers_a_door_before_and_after_the_class_is_made(monkeypatch: pytest.MonkeyPatch):
-    room = ModuleType("a_room_above")
-    room.count = lambda house, more=0: house.rooms + more
-    room.name = lambda house: "Tall"
-    monkeypatch.setitem(sys.modules, "a_room_above", room)
-    register_door("House", "count", "a_room_above")
-
-    @with_doors
-    class House:
-        rooms = 3
-
-    register_door("House", "name", "a_room_above")
-    assert (House().count(more=2), House().name()) == (5, "Tall")
-    assert {"count", "name"} <= set(dir(House()))
+    own = {"question", "corpus", "anchor", "quote", "settings"}
+    assert {*inspect.signature(retrieval.retrieve_tables).parameters} == named | own
 
 
 @pytest.mark.slow
-def test_a_door_loads_nothing_before_it_is_opened():
+def test_a_method_loads_its_room_at_the_first_call():
     program = (
         "import sys, tagframe as tf, pandas as pd; corpus = tf.open_corpus({'t': pd.DataFrame({'a': [1]})});"
         "assert 'retrieve_tables' in dir(corpus); assert 'tagframe.retrieval' not in sys.modules;"
@@ -93,6 +70,6 @@ def test_a_door_loads_nothing_before_it_is_opened():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_part_of_a_corpus_has_its_doors(festival: tf.Corpus):
+def test_a_part_of_a_corpus_is_searched_alone(festival: tf.Corpus):
     bakery = festival.subset(id for id in festival.ids if id.startswith("bakery"))
     assert {id.split(".")[0] for id in bakery.retrieve_tables(QUESTION, k=2, method="lexical").ids} == {"bakery"}

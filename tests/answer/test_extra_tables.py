@@ -71,11 +71,11 @@ def test_tables_that_the_user_chose_are_all_that_may_be_read(live, corpus):
 
 
 def test_hidden_columns_of_such_a_table_stay_hidden(corpus):
-    corpus.hide("refund.reason")
+    corpus = corpus.hide("refund.reason")
     shown = Reader(corpus, names_in_sql([corpus.profile("shop.bread")]))
-    wider = shown.admitting("SELECT * FROM refund")
+    wider = shown.with_extra_tables("SELECT * FROM refund")
     assert wider.run("SELECT * FROM refund").columns.tolist() == ["refund_id"]
-    assert shown.admitting("SELECT bread FROM bread") is shown
+    assert shown.with_extra_tables("SELECT bread FROM bread") is shown
     with pytest.raises(UnsafeSQL):
         shown.run("SELECT * FROM refund")
 
