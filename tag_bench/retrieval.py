@@ -30,7 +30,7 @@ from tagframe.errors import ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import Method, method_named
-from tagframe.retrieval import Question as Asked
+from tagframe.retrieval import Question as RetrievalQuestion
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import ByScores, WithSubqueries
 from tagframe.retrieval.methods import CRUSH, Auto
@@ -53,7 +53,12 @@ def _name(size: int) -> str:
 
 
 def chosen_tables(
-    index: RetrievalIndex, method: Method, question: Question, asked: Asked, known: Any, sizes: Sequence[int]
+    index: RetrievalIndex,
+    method: Method,
+    question: Question,
+    as_read: RetrievalQuestion,
+    known: Any,
+    sizes: Sequence[int],
 ) -> Record:
     """What a method chooses for a question by some evidence, for every K, as JSON values.
 
@@ -64,11 +69,11 @@ def chosen_tables(
         index: of the benchmark's tables.
         method: the selector.
         question: with its gold tables.
-        asked: the question as the method reads it.
+        as_read: the question as the method reads it.
         known: the relevance, or the evidence.
         sizes: the Ks; 0 stands for "auto".
     """
-    seconds, prepared = timed(lambda: method.prepare(index, asked, known, None, max(sizes) or None))
+    seconds, prepared = timed(lambda: method.prepare(index, as_read, known, None, max(sizes) or None))
     found: Record = {"gold_tables": sorted(question.gold)}
     found |= {name: {} for name in ("tables", "scores", "connected", "confidence")}
     found["seconds"] = {"prepare": seconds}
@@ -120,12 +125,12 @@ def run(
     """
     found = []
     started = time.perf_counter()
-    asked = method.read(Asked.of(question.text), lm)
-    relevance = method.relevance(index, asked, lm) if coarse is None else coarse[question.position]
+    as_read = method.read(RetrievalQuestion.of(question.text), lm)
+    relevance = method.relevance(index, as_read, lm) if coarse is None else coarse[question.position]
     before = time.perf_counter() - started
     for lesson in lessons or (None,):
-        learned, known = timed(lambda: relevance if lesson is None else lesson.told(relevance, question, asked))  # noqa: B023
-        found.append(chosen_tables(index, method, question, asked, known, sizes))
+        learned, known = timed(lambda: relevance if lesson is None else lesson.apply(relevance, question, as_read))  # noqa: B023
+        found.append(chosen_tables(index, method, question, as_read, known, sizes))
         found[-1]["seconds"]["prepare"] += before + learned
     return found
 
@@ -320,7 +325,7 @@ def command(
         drawn = [Lesson.drawn(part, index, learn or 0, draw, vectors, shuffled=shuffled) for draw in seeds]
         return [one for one in drawn if one is not None]
 
-    def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Record]:
+    def answered(questions: Sequence[Question], sizes: Sequence[int]) -> list[Record]:
         misses: list[str] = []
 
         def ask(question: Question) -> Record | None:
@@ -334,14 +339,14 @@ def command(
                 return None
 
         by_database = sorted(questions, key=lambda one: one.database) if own_database else questions
-        told = kept.each(by_database, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}")
+        records_of = stored.each(by_database, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}")
         if misses:
-            said = f"{len(misses):,} of {len(questions):,} questions lack answers; of the last one, {misses[-1]}"
-            raise click.ClickException(said)
-        return [{**draw, "position": record["id"]} for record in told for draw in record.get("draws", [record])]
+            message = f"{len(misses):,} of {len(questions):,} questions lack answers; of the last one, {misses[-1]}"
+            raise click.ClickException(message)
+        return [{**draw, "position": record["id"]} for record in records_of for draw in record.get("draws", [record])]
 
     settings = settings_of(embedder=None if encoder is None else encoder.name)
-    kept = Records(records, settings)
+    stored = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not isinstance(chosen, ByScores):
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
@@ -349,14 +354,14 @@ def command(
     if chosen.chooses_k:  # how many tables: asked of all questions, those of one table too
         both = {one.position: one for one in sorted([*several, *counted[:limit]], key=lambda one: one.position)}
         chosen_for: dict[int, list[Record]] = defaultdict(list)
-        for one in asked([*both.values()], [*sizes, AUTO]):
+        for one in answered([*both.values()], [*sizes, AUTO]):
             chosen_for[one["position"]].append(one)
         found = [one for question in several for one in chosen_for[question.position]]
         every = [one for question in counted[:limit] for one in chosen_for[question.position]]
         result = report(dataset, method, decompositions, sizes, found)
         result["auto"] = automatic(every)
     else:
-        found = asked(several, sizes)
+        found = answered(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
     if learn is not None:
         result["questions"] = len(several)

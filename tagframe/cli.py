@@ -269,8 +269,8 @@ def retrieve(
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
-        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
-    _show(found, as_json)
+        retrieved = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
+    _show(retrieved, as_json)
 
 
 @main.command()

@@ -299,10 +299,10 @@ def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: st
             raise InvalidArgument(f"no {kind} {name!r} in {did_you_mean(name, known)}")
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
             raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
-        fits, says = _VALUES[name]
+        fits, requirement = _VALUES[name]
         if (value is None and name in ("concurrency", "trace_contents")) or (value is not None and not fits(value)):
             text = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
-            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else text}")
+            raise InvalidArgument(f"{requirement}; got {'something else' if name == 'api_key' else text}")
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):
         given["budget"] = Dollars(budget)
@@ -430,7 +430,7 @@ def _from_text(variable: str, name: str, text: str) -> Any:
             value = tomllib.loads(f"value = {text if text.startswith('{') else text.lower()}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-    return _said_by(variable, {name: value})[name]
+    return _checked_from(variable, {name: value})[name]
 
 
 @functools.cache
@@ -451,10 +451,10 @@ def _from_file(folder: str) -> tuple[str, Mapping[str, Any]]:
     for name in given:
         if name in NAMES and name not in _IN_FILE:
             raise InvalidArgument(f"{place}: {name} is not read from a file; use tagframe.configure({name}=…)")
-    return place, _said_by(place, given)
+    return place, _checked_from(place, given)
 
 
-def _said_by(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_from(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a place, checked.
 
     Raises:

@@ -141,11 +141,11 @@ class CorpusServer:
             threading.Thread(target=self._open_now, name="tagframe-open", daemon=True).start()
 
     def _open_now(self) -> None:
-        def tell(message: str) -> None:
+        def report(message: str) -> None:
             self._opening = message
 
         try:
-            with reporting_to(tell):
+            with reporting_to(report):
                 tools = self._open()
         except BaseException as error:
             logging.getLogger(__name__).error("the tables cannot be opened: %s", error)
@@ -200,7 +200,7 @@ class CorpusServer:
         reader = None if ctx.request is None else str(ctx.request.user.access_token.client_id)
         limiter = self._limiters.setdefault(reader, anyio.CapacityLimiter(self._at_once))
 
-        def tell(message: str) -> None:
+        def report(message: str) -> None:
             stopping.check()
             doing[0] = message
 
@@ -210,7 +210,7 @@ class CorpusServer:
                     tools = self._tools.result()()[reader]
                     if isinstance(tools, TagframeError):
                         raise tools
-                    with stopping.here(), reporting_to(tell):
+                    with stopping.here(), reporting_to(report):
                         result = line.result = work(tools)
                         line.tools = tools
                         return result
@@ -221,7 +221,7 @@ class CorpusServer:
                     return _Failed.of(error)
 
         async with anyio.create_task_group() as beside:
-            beside.start_soon(self._tell, ctx, doing)
+            beside.start_soon(self._send_progress, ctx, doing)
             try:
                 result = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
             except anyio.get_cancelled_exc_class():
@@ -231,7 +231,7 @@ class CorpusServer:
             beside.cancel_scope.cancel()
         return result
 
-    async def _tell(self, ctx: ServerRequestContext[Any, Any], doing: list[str]) -> None:
+    async def _send_progress(self, ctx: ServerRequestContext[Any, Any], doing: list[str]) -> None:
         """Report progress to the client every second, with the current step."""
         began = time.monotonic()
         while True:

@@ -660,8 +660,8 @@ class Tools:
         parts: list[str] = []
         names: list[str] = []
         for column in profile.columns:
-            is_asked = only is None or column.name.casefold() == only.casefold()
-            if is_asked and column.family not in ("blob", "empty", "boolean"):
+            is_searched = only is None or column.name.casefold() == only.casefold()
+            if is_searched and column.family not in ("blob", "empty", "boolean"):
                 cell = f"CAST({sql_name(column.name, self._dialect)} AS {kind})"
                 parts.append(
                     f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tagframe.display.join_graph import DOUBTFUL_BELOW, MARKS, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
 from tagframe.display.results import Plan, Report, Retrieved
-from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_tell
+from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_differ
 
 
 def plan_html(plan: Plan) -> str:
@@ -19,20 +19,20 @@ def report_html(report: Report) -> str:
     return page(graph + _report(report))
 
 
-def found_html(found: Retrieved, plan: Plan | None, apart: str = "") -> str:
+def retrieved_html(retrieved: Retrieved, plan: Plan | None, apart: str = "") -> str:
     """Retrieved tables in a notebook: the ranking with reasons, and how they join.
 
     Args:
-        found: what was retrieved.
+        retrieved: what was retrieved.
         plan: how the tables join, or None where they do not.
         apart: why they do not join.
     """
-    parts = [f"<p>{escaped(headline(found))}</p>"]
-    if found.tables:
-        chances = any(hit.probability is not None for hit in found.tables)
-        scores = scores_tell(found)
+    parts = [f"<p>{escaped(headline(retrieved))}</p>"]
+    if retrieved.tables:
+        chances = any(hit.probability is not None for hit in retrieved.tables)
+        scores = scores_differ(retrieved)
         rows = []
-        for rank, hit in enumerate(found.tables, start=1):
+        for rank, hit in enumerate(retrieved.tables, start=1):
             cells = [str(rank), f"<b>{escaped(hit.label)}</b>"]
             cells += [f"{hit.score:.3f}"] if scores else []
             chance = "" if hit.probability is None else percent(hit.probability)
@@ -40,8 +40,8 @@ def found_html(found: Retrieved, plan: Plan | None, apart: str = "") -> str:
             rows.append([*cells, "<br>".join(escaped(reason) for reason in hit.reasons)])
         names = ["", "table", *(["score"] if scores else []), *(["chance"] if chances else []), "why"]
         parts.append(table(names, rows, words={"table", "why"}))
-    if found.note:
-        parts.append(small(found.note))
+    if retrieved.note:
+        parts.append(small(retrieved.note))
     if plan is not None and (plan.steps or plan.left_out):
         parts.append(_plan(plan))
     elif apart:

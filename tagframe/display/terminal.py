@@ -108,12 +108,12 @@ def plan_text(plan: Plan) -> str:
     return fitted("\n".join(lines))
 
 
-def found_text(found: Retrieved, plan: Plan | None) -> str:
+def retrieved_text(retrieved: Retrieved, plan: Plan | None) -> str:
     """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
-    lines = [headline(found)]
-    width = max((len(hit.label) for hit in found.tables), default=0)
-    scores = scores_tell(found)
-    for rank, hit in enumerate(found.tables, start=1):
+    lines = [headline(retrieved)]
+    width = max((len(hit.label) for hit in retrieved.tables), default=0)
+    scores = scores_differ(retrieved)
+    for rank, hit in enumerate(retrieved.tables, start=1):
         score = f"  {hit.score:.3f}" if scores else ""
         chance = "" if hit.probability is None else f"  {percent(hit.probability):>4}"
         doubt = "  doubtful" if hit.doubtful else ""
@@ -124,10 +124,10 @@ def found_text(found: Retrieved, plan: Plan | None) -> str:
         lines += ["joined on", *(f"     {line}" for line in joins)]
         if plan.alternatives:
             lines.append(f"     ({other_ways(plan)}: see .join_plan.alternatives)")
-    elif len(found.ids) > 1:
+    elif len(retrieved.ids) > 1:
         lines.append("no key pairs connect them")
-    if found.note:
-        lines.append(found.note)
+    if retrieved.note:
+        lines.append(retrieved.note)
     return fitted("\n".join(lines))
 
 
@@ -148,15 +148,17 @@ def other_ways(plan: Plan) -> str:
     return counted(len(plan.alternatives), "other way to join", "other ways to join")
 
 
-def headline(found: Retrieved) -> str:
+def headline(retrieved: Retrieved) -> str:
     """The question, and the number of tables that were found."""
-    together = "" if found.anchor is None else f", together with {found.anchor}"
+    together = "" if retrieved.anchor is None else f", together with {retrieved.anchor}"
     question = (
-        found.question if len(found.question) <= _MAX_QUESTION_LETTERS else f"{found.question[:_MAX_QUESTION_LETTERS]}…"
+        retrieved.question
+        if len(retrieved.question) <= _MAX_QUESTION_LETTERS
+        else f"{retrieved.question[:_MAX_QUESTION_LETTERS]}…"
     )
-    return f"{counted(len(found.tables), 'table')} for {question!r}{together}"
+    return f"{counted(len(retrieved.tables), 'table')} for {question!r}{together}"
 
 
-def scores_tell(found: Retrieved) -> bool:
+def scores_differ(retrieved: Retrieved) -> bool:
     """Whether the scores say more than the probabilities."""
-    return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in found.tables)
+    return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in retrieved.tables)

@@ -1,4 +1,4 @@
-"""How small results are shown: as a sentence, and in a notebook also as a table of their fields."""
+"""The display of small results: a sentence, and in a notebook also a table of their fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Public:
 
 
 class Displayable(Public):
-    """A result that is shown by its ``str``: wrapped in a terminal, and with its fields in a notebook."""
+    """A result that is displayed by its ``str``: wrapped in a terminal, and with its fields in a notebook."""
 
     __slots__ = ()
 

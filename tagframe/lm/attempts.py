@@ -490,7 +490,7 @@ def _allowed(parameters: Parameters) -> int:
 
 
 def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
-    """Whether an error may be a refusal of the fields for a form; of a server that has taken them, if it says so."""
+    """Whether an error may refuse the fields for a form; if the server has taken such fields, it must name them."""
     if error.status not in (400, 415, 422, 500, 501) or isinstance(error, ContextTooLong) or error.stops_run:
         return False
     return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))

@@ -128,7 +128,7 @@ def _without_repeats(
             at += 1
             continue
         run = lines[at : end - 1 + _MIN_REPEATED_LINES]
-        # The first of the key's 64 digits tell it apart.
+        # The first of the key's 64 digits identify it.
         text.append(f"[{len(run)} lines as in {earlier[0][:-56]}: {run[0][:60]!r} to {run[-1][:60]!r}]")
         fresh[at : at + len(run)] = [False] * len(run)
         at += len(run)

@@ -113,7 +113,7 @@ class Run:
         self._opened = opened
         self._ended = ended
         self._parser: Parser[_Request] = Parser(self._parsed)
-        # What must be alike for another call's request to do for one of this call.
+        # Two calls share a request only if they are alike in these.
         of = (route.transport.endpoint, route.lm.model, route.lm.retry, route.lm.timeout, id(route.rates))
         self._rules = rules(*of)
         self._waiting: deque[_Request] = deque()  # until they are claimed
@@ -122,15 +122,15 @@ class Run:
         self._claims: set[Claim] = set()
         self._ended_claims: list[Claim] = []
         self._claiming = False
-        self._keeper: asyncio.Task[None] | None = None
-        self._moved = 0.0  # when anything last went on, by the clock that only goes forward
+        self._claims_task: asyncio.Task[None] | None = None
+        self._progressed_at = 0.0  # when a prompt last ended, here or elsewhere, by the monotonic clock
         self._working = 0
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._failed_in_a_row = 0
-        self._last: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
-        self._helped = 0  # repairs that helped
-        self._unhelped = 0  # that did not, or have not ended
+        self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
+        self._useful_repairs = 0  # whose answers were accepted
+        self._failed_repairs = 0  # whose answers were not, and those that have not ended
         self._to_repair: deque[tuple[_Request, AnswerRejected]] = deque()  # until it is known whether repairs help
         self._sent: set[_Request] = set()  # that have not ended
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
@@ -155,15 +155,15 @@ class Run:
                     for _ in range(min(self._concurrency - self._working, len(jobs))):
                         self._working += 1
                         workers.create_task(self._work())
-                    if self._keeper is None and self._claims_in is not None:
-                        self._keeper = asyncio.create_task(self._keep_claims(self._claims_in))
+                    if self._claims_task is None and self._claims_in is not None:
+                        self._claims_task = asyncio.create_task(self._watch_claims(self._claims_in))
         except BaseException:
-            self._let_go()
+            self._drop_claims()
             raise
         finally:
             traces.record()
         if not self._working:
-            self._let_go()
+            self._drop_claims()
 
     async def _work(self) -> None:
         try:
@@ -252,7 +252,7 @@ class Run:
 
     def _accept(self, request: _Request, shared: SharedReply, value: Any) -> None:
         self._failed_in_a_row = 0
-        self._last.append(True)
+        self._last_accepted.append(True)
         text, logprobs = shared.reply.text, shared.reply.logprobs
         if request.meter.sent:
             completion = Completion(text, value, None, request.meter.usage(), logprobs, "sent")
@@ -267,18 +267,22 @@ class Run:
         endless = reply.truncated and reply.text.count(reply.text[-_REPEATED_CHARACTERS:]) > 2  # and would be so again
         if request.meter.repaired or reply.unfinished or endless or self.attempts.stopped:
             self._fail(request, rejection)
-        elif self._unhelped < MAX_FAILED_REPAIRS + 2 * self._helped:
+        elif self._repairs_help:
             self._repair(request, rejection)
         elif any(one.meter.repaired for one in self._sent):
             self._to_repair.append((request, rejection))
         else:
             self._fail(request, rejection)
 
+    @property
+    def _repairs_help(self) -> bool:
+        return self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
+
     def _repair(self, request: _Request, rejection: AnswerRejected) -> None:
         assert request.shared is not None
         reply = request.shared.reply
         self._log(request, "rejected", rejection)
-        self._unhelped += 1
+        self._failed_repairs += 1
         request.meter.repaired = 1
         request.prompt = request.job.prompt.repair(reply.text, str(rejection))
         request.key = request_keys([request.prompt], request.job.parameters)[0]
@@ -299,9 +303,9 @@ class Run:
             if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:
                 self.attempts.stop(error)
         if isinstance(error, AnswerRejected) and not request.job.batch.keeps_rejected:
-            self._last.append(False)
-            rejected = self._last.count(False)
-            if len(self._last) == JUDGED_ROWS and rejected > JUDGED_ROWS / 2:
+            self._last_accepted.append(False)
+            rejected = self._last_accepted.count(False)
+            if len(self._last_accepted) == JUDGED_ROWS and rejected > JUDGED_ROWS / 2:
                 reason = shorten(request.text or "")
                 fact = f"{rejected} of the last {JUDGED_ROWS} answers were rejected; the last was {reason!r} ({error})"
                 self.attempts.stop(AnswerRejected(fact))
@@ -312,18 +316,18 @@ class Run:
         job.completion = completion
         self._sent.discard(request)
         self.done += 1
-        self._moved = time.monotonic()
+        self._progressed_at = time.monotonic()
         if request.claim is not None:
             self._end_claim(request.claim, job.key, completion.ok)
         self._ended((job,))
         if request.meter.repaired:
             if completion.ok:
-                self._helped, self._unhelped = self._helped + 1, self._unhelped - 1
-            self._go_on_repairing()
+                self._useful_repairs, self._failed_repairs = self._useful_repairs + 1, self._failed_repairs - 1
+            self._continue_repairs()
 
-    def _go_on_repairing(self) -> None:
-        """Repair what waits for it, now that more is known of whether it helps."""
-        while self._to_repair and self._unhelped < MAX_FAILED_REPAIRS + 2 * self._helped and not self.attempts.stopped:
+    def _continue_repairs(self) -> None:
+        """Repair answers that wait for it, if repairs help; fail them if no repair is under way that could show it."""
+        while self._to_repair and self._repairs_help and not self.attempts.stopped:
             self._repair(*self._to_repair.popleft())
         if self._to_repair and not any(one.meter.repaired for one in self._sent):
             waiting, self._to_repair = self._to_repair, deque()
@@ -349,7 +353,7 @@ class Run:
         return store if store is not None and store.writable and not self.attempts.stopped else None
 
     async def _claim(self) -> None:
-        """Have the next prompts ready that no other process is asking, and that none has answered meanwhile."""
+        """Claim the next prompts, and make those ready that no other process is asking or has answered meanwhile."""
         self._claiming = True
         try:
             taken, store = None, self._claims_in
@@ -360,7 +364,7 @@ class Run:
                 if taken is None:
                     await asyncio.sleep(_SECONDS_BETWEEN_CLAIMS)
                     store = self._claims_in
-            if store is None or taken is None:  # as where the store cannot be written: a claim is a courtesy
+            if store is None or taken is None:  # such as if the store cannot be written: claims only save money
                 self._ready.extend(self._waiting.popleft() for _ in range(min(self._concurrency, len(self._waiting))))
                 return
             self._ended_claims.clear()
@@ -386,7 +390,7 @@ class Run:
         by_key: dict[tuple[Stored, bytes], StoredAnswer] = {}
         for stored in {one.job.batch.stored for one in requests}:
             keys = [one.job.key for one in requests if one.job.batch.stored == stored]
-            with contextlib.suppress(sqlite3.Error):  # as where it cannot be read: they are asked for
+            with contextlib.suppress(sqlite3.Error):  # the store cannot be read: the prompts are sent
                 answers = store.lookup(keys, *lm.stored_as, stored)
                 by_key |= {(stored, key): answer for key, answer in answers.items()}
         return by_key
@@ -411,16 +415,16 @@ class Run:
         if rejection is None:
             self._end(request, stored_completion(request.job.batch, answer, value))
             return
-        # Where another process had this answer, it has rejected it too, and is asking for its repair now.
+        # If another process had this answer, it has rejected it too, and is repairing it now.
         request.refused = answer.text
         if request.claim is None:
             self._elsewhere.append(request)
         else:
             self._ready.append(request)
 
-    async def _keep_claims(self, store: ResponseStore) -> None:
-        """Say that this process lives, and see what becomes of what others have claimed, for as long as it sends."""
-        beaten = self._moved = time.monotonic()
+    async def _watch_claims(self, store: ResponseStore) -> None:
+        """While this run sends: give signs of life, and watch the prompts that other processes have claimed."""
+        beaten = self._progressed_at = time.monotonic()
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
             if time.monotonic() - beaten > BEAT_SECONDS:
@@ -428,29 +432,29 @@ class Run:
                 store.claims.beat()
             if self._elsewhere:
                 try:
-                    await self._look_elsewhere(store)
+                    await self._take_from_others(store)
                 except Exception:  # whatever it is: those who wait for this task must not wait for ever
                     self._waiting.extend(self._elsewhere)
                     self._elsewhere = []
                     self._wake()
 
-    async def _look_elsewhere(self, store: ResponseStore) -> None:
-        """Take what other processes have answered; what they have let go of is asked here."""
+    async def _take_from_others(self, store: ResponseStore) -> None:
+        """Take the answers of other processes; prompts that they claim no longer are asked here."""
         requests = self._elsewhere[:_MAX_LOOKED_UP]
 
         def look() -> tuple[set[bytes] | None, dict[tuple[Stored, bytes], StoredAnswer]]:
-            try:  # in this order: what is let go of after it was answered is found
+            try:  # in this order, or an answer whose claim ends in between is missed
                 return store.claimed_elsewhere(self._route.source), self._look_up(store, requests)
             except sqlite3.Error:
                 return None, {}
 
         claimed, answers = await asyncio.to_thread(look)
-        # Where nothing has gone on here or there for too long: no process waits for another for ever.
-        alone = claimed is None or time.monotonic() - self._moved > 2 * self._route.lm.timeout
+        # No process waits for another for ever, such as if nothing has ended here or there for too long.
+        alone = claimed is None or time.monotonic() - self._progressed_at > 2 * self._route.lm.timeout
         elsewhere, self._elsewhere = self._elsewhere, []
         for request in elsewhere:
             if self._take_found(request, answers):
-                self._moved = time.monotonic()
+                self._progressed_at = time.monotonic()
             elif alone:
                 self._ready.append(request)
             elif claimed and request.job.key in claimed:
@@ -467,11 +471,11 @@ class Run:
         elif not answered and (store := self._claims_in) is not None:
             store.claims.shrink(claim)  # another process may ask for it
 
-    def _let_go(self) -> None:
-        """Nothing is claimed once nothing is sent."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            self._keeper = None
+    def _drop_claims(self) -> None:
+        """End all claims of this run."""
+        if self._claims_task is not None:
+            self._claims_task.cancel()
+            self._claims_task = None
         claims = [*self._ended_claims, *self._claims]
         self._ended_claims.clear()
         self._claims.clear()
@@ -486,14 +490,14 @@ class Run:
         store, reply = self._route.store, shared.reply
         if store is None or not store.writable or reply.truncated:
             return
-        if not self._answers:  # all that arrive in one turn of the loop are handed over together
+        if not self._answers:  # the answers of one turn of the loop are written together
             self._on_disk = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_soon(self._hand_over, store)
+            asyncio.get_running_loop().call_soon(self._write_answers, store)
         answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out, shared.seconds)
         self._answers.append((key, self._route.source, answer))
         await asyncio.shield(self._on_disk)
 
-    def _hand_over(self, store: ResponseStore) -> None:
+    def _write_answers(self, store: ResponseStore) -> None:
         answers, on_disk, self._answers = self._answers, self._on_disk, []
         loop = asyncio.get_running_loop()
         written = True  # what cannot be stored is not waited for

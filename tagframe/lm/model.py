@@ -200,7 +200,7 @@ class LM:
 
     def structured_by(self) -> Way | None:
         """How the server takes the form of answers, as its answers have shown: "grammar", "json_schema", or "off" if it
-        refuses or ignores it; None until a request with a form has told."""
+        refuses or ignores it; None until a request with a form was answered."""
         return self.route(self.open_store()).state.structured
 
     @property

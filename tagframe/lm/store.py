@@ -214,7 +214,7 @@ class ResponseStore:
         return f"the response store {str(self.path)!r} has {counted(len(new), 'damaged answer')}: not used, asked again"
 
     def _mark_of(self, source: int) -> int:
-        """What tells a source's endpoint, model and recorder from others."""
+        """A mark that identifies the endpoint, model and recorder of a source."""
         mark = self._marks.get(source)
         if mark is None:
             rows = self._rows("SELECT endpoint, model, recorded_by FROM sources WHERE id = ?", (source,))

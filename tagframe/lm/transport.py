@@ -81,7 +81,7 @@ class Transport(Protocol):
         """The answer; waits for it without end.
 
         Args:
-            begins: called when the answer begins to arrive, where that can be told.
+            begins: called when the answer begins to arrive, if the transport can see that.
 
         Raises:
             LMRequestFailed: one of its subclasses; the message contains no key.
@@ -95,7 +95,7 @@ def read_reply(
 
     Args:
         tools: whether tools were asked for, so that an answer may end with a call of one.
-        secrets: struck out of what the server says of an error.
+        secrets: struck out of the server's error messages.
 
     Raises:
         MalformedResponse: there is no text in it.

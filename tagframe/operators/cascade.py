@@ -19,7 +19,7 @@ from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
 from tagframe.operators.chances import calibrated, trained
-from tagframe.operators.packing import most_asked
+from tagframe.operators.packing import max_prompts
 from tagframe.operators.proxy_rows import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.row_question import Reply
 from tagframe.operators.step_generators import Step, bounded
@@ -183,7 +183,7 @@ def decided_by(
     deciding = decide(weights, _estimate(cascade.proxy, own, claim, distinct), targets, cascade.seed)
     verdicts: dict[str, Reply[bool]] = {}
     truths: Truths | None = None
-    bound = Bound(most_asked(len(distinct), size))
+    bound = Bound(max_prompts(len(distinct), size))
     while True:
         try:
             wanted = deciding.send(truths)  # type: ignore[arg-type]  # None begins it

@@ -91,12 +91,12 @@ def sem_dedup(
     pairs = [(one, other) for one, other, _ in near if groups.of(one) != groups.of(other)]
     cells = frame.iloc[:, position].astype(object)
     cells_of_pairs = [(cells.iloc[first[texts[one]]], cells.iloc[first[texts[other]]]) for one, other in pairs]
-    rows_asked = [
+    prompt_rows = [
         line or "{}" for line in encode_rows(pd.DataFrame(cells_of_pairs, columns=list(_PAIR), dtype=object), [0, 1])
     ]
-    replies = yield from ask_rows(claim_question(CLAIM, turns, window=window), rows_asked, size)
+    replies = yield from ask_rows(claim_question(CLAIM, turns, window=window), prompt_rows, size)
     failed: dict[int, Exception] = {}
-    for (one, other), line in zip(pairs, rows_asked, strict=True):
+    for (one, other), line in zip(pairs, prompt_rows, strict=True):
         reply = replies.of[line]
         if reply.value is True:
             groups.join(one, other)

@@ -260,7 +260,7 @@ class _Claim:
 
 
 def _of_claim(answer: Any, number: int, count: int) -> str:
-    """What an example's list of answers says of one of several claims."""
+    """The answer to one of several claims in an example's list of answers."""
     if not isinstance(answer, list | tuple | np.ndarray) or len(answer) != count:
         raise AnswerRejected(f"expected a list with True or False for each of the {count} claims, got {answer!r:.80}")
     return truth_text(answer[number])

@@ -10,7 +10,7 @@ import numpy as np
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.packing import most_asked
+from tagframe.operators.packing import max_prompts
 from tagframe.operators.row_question import Reply
 from tagframe.operators.step_generators import Step, bounded
 
@@ -51,7 +51,7 @@ def ask_until(
     """
     verdicts: dict[str, Reply[bool]] = {}
     passed = 0
-    bound = Bound(most_asked(len(lines), least), -(-len(lines) // least))
+    bound = Bound(max_prompts(len(lines), least), -(-len(lines) // least))
     while passed < limit and len(verdicts) < len(lines):
         start = len(verdicts)
         batch = list(lines[start : start + next_round(start, passed, limit, least)])

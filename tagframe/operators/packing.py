@@ -71,7 +71,7 @@ _PackAnswer: TypeAlias = tuple[Any, str | None, str]
 _SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
 
 
-def most_asked(rows: int, size: int) -> int:
+def max_prompts(rows: int, size: int) -> int:
     """The most prompts for rows in packs of at most ``size``: a broken pack of two takes three, all others no more."""
     return rows if size == 1 else rows + rows // 2
 

@@ -125,7 +125,7 @@ class ParquetFolder:
         part = self._part(len(self._schemas))
         metadata = _metadata_of(part)
         summary = json.loads(metadata.pop(_SUMMARY, b"{}"))
-        if metadata != self._says(rows):
+        if metadata != self._metadata(rows):
             return False
         self._summaries.append(summary)
         self._schemas.append(pq.read_schema(part).remove_metadata())
@@ -140,8 +140,8 @@ class ParquetFolder:
             table = _as_arrow(frame)
             self._schemas.append(table.schema)
             self._summaries.append(results.recall(frame, "summary") or {})
-            says = {**self._says(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
-            pq.write_table(table.replace_schema_metadata(says), self._part(len(self._schemas) - 1))
+            metadata = {**self._metadata(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
+            pq.write_table(table.replace_schema_metadata(metadata), self._part(len(self._schemas) - 1))
         except pa.ArrowException as error:
             raise _not_one_table(error) from error
 
@@ -180,7 +180,7 @@ class ParquetFolder:
     def _part(self, number: int) -> Path:
         return self._work / f"part-{number:06}.parquet"
 
-    def _says(self, rows: pd.DataFrame | None) -> dict[bytes, bytes]:
+    def _metadata(self, rows: pd.DataFrame | None) -> dict[bytes, bytes]:
         return {_CALL: self._call.encode(), _ROWS: b"" if rows is None else rows_key(rows).encode()}
 
 
@@ -209,7 +209,7 @@ def rows_key(frame: pd.DataFrame) -> str:
 
 
 def _metadata_of(part: Path) -> dict[bytes, bytes]:
-    """What a file says of itself; nothing if it is not there, or not whole."""
+    """Our metadata of a file; empty if the file is missing or incomplete."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

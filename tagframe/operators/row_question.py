@@ -116,7 +116,7 @@ class Question(Generic[T]):
 
     @property
     def rules(self) -> str:
-        """What is said of the answer before the rows."""
+        """The rules for the answer, which stand before the rows."""
         before = f"{self.details}; " if self.details else "" if self.explains else "Answer "
         return f"{DATA_RULE} {FIELD_RULE} {before}{self.unsure}."
 

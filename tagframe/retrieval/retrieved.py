@@ -441,14 +441,14 @@ class RetrievedTables(Public):
         return {name: value for name, value in self.__dict__.items() if name in names} | {"tables": self.tables}
 
     def __repr__(self) -> str:
-        from tagframe.display import found_text
+        from tagframe.display import retrieved_text
 
-        return found_text(self, self._plan()[0])
+        return retrieved_text(self, self._plan()[0])
 
     def _repr_html_(self) -> str:
-        from tagframe.display import found_html
+        from tagframe.display import retrieved_html
 
-        return found_html(self, *self._plan())
+        return retrieved_html(self, *self._plan())
 
     def _plan(self) -> tuple[JoinPlan | None, str]:
         """The join plan, or why there is none."""

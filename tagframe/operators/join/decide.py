@@ -20,7 +20,7 @@ from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, Labels, ask_by_l
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
-from tagframe.operators.packing import most_asked
+from tagframe.operators.packing import max_prompts
 from tagframe.operators.step_generators import Step, bounded, counted
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
@@ -126,7 +126,7 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
         plan, dropped = "blocks", f"they would cost about {costs['labels']:,} tokens, and blocks {costs['blocks']:,}"
     # The plan, labels, the sample and pairs of equal rows; then blocks, if the labels cannot decide the claim.
     labelled = (
-        0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE_PAIRS + min(len(judge.left), len(judge.right))
+        0 if plan == "blocks" else 1 + max_prompts(rows, size) + SAMPLE_PAIRS + min(len(judge.left), len(judge.right))
     )
     return (yield from bounded(_decide(judge, plan, recall, size, dropped), Bound(labelled + judge.allow())))
 
