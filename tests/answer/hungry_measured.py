@@ -58,8 +58,7 @@ def peak_of(pid: int) -> int:
 def measured(url: str, tables: dict[str, str], hidden: tuple[str, ...], statements: list[str], watch: Watch) -> None:
     """Run statements and print what passes the limits."""
     corpus = tf.open_corpus(url, progress=False)
-    for column in hidden:
-        corpus = corpus.hide(column)
+    corpus = corpus.hide(*hidden)
     worst = (0.0, 0)
     answered = bad = 0
     for sql in statements:

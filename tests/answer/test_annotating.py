@@ -43,7 +43,7 @@ def file(sqlite_file: Callable[..., Path]) -> Path:
 def test_tables_are_annotated_once_and_kept(live, file: Path):
     shop = tf.open_corpus(file)
     shop.describe("T_CUS", "customers")
-    shop = shop.hide("T_ORD.SSN")
+    shop.private("T_ORD.SSN")
     shop.learn("Which orders are open?", "SELECT ORD_ID FROM T_ORD WHERE ST = 4711")
     quote = shop.annotate(quote=True)
     assert (quote.calls, live.requests) == (2, [])
@@ -102,8 +102,8 @@ def test_a_model_s_words_go_once_a_column_is_hidden_that_it_had_seen(live, file:
     with pytest.warns(CopiedDataWarning):
         tf.open_corpus(copy).adopt()
     assert tf.open_corpus(copy).profile("T_ORD").description == "≈ A purchase by zqs-1."
-    shop = shop.hide("T_ORD.SSN")
-    with pytest.warns(CopiedDataWarning, match="is hidden"):
+    shop.private("T_ORD.SSN")
+    with pytest.warns(CopiedDataWarning, match="is private"):
         copied = tf.open_corpus(copy)
     for corpus in (shop, tf.open_corpus(file), tf.open_corpus(saved), copied):
         assert corpus.profile("T_ORD").description == corpus.profile("T_ORD").column("ST").description == ""

@@ -42,10 +42,7 @@ def library(postgres, lasting):
     opened = {"owner": tf.open_corpus(lasting("hungry", script), progress=False)}
     with pytest.warns(UnreadableTableWarning, match="2 tables of schema 'public'"):
         opened["reader"] = tf.open_corpus(postgres.url("hungry", READER, "read"), progress=False)
-    for corpus in opened.values():
-        for column in HIDDEN:
-            corpus = corpus.hide(column)
-    return opened
+    return {name: corpus.hide(*HIDDEN) for name, corpus in opened.items()}
 
 
 def answered_or_refused(corpus: tf.Corpus, sql: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import tagframe as tf
-from tagframe.errors import HiddenColumn, TagframeError
+from tagframe.errors import ColumnNotFound, TagframeError
 from tagframe.retrieval import index, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
 
@@ -47,10 +47,10 @@ def make(folder: Path) -> Path:
             connection.execute(f"CREATE TABLE orders_{number} (id INTEGER, person INTEGER, item TEXT)")
             connection.execute(f"INSERT INTO orders_{number} VALUES (1, {number}, 'lamp'), (2, 3, 'desk')")
         connection.commit()
+    (folder / "tagframe.toml").write_text('hide = ["people.ssn"]\n')
     corpus = tf.open_corpus(source, progress=False)
     corpus.keys.add("orders_1.person = people.id")
     corpus.describe("people.city", "where they live")
-    corpus = corpus.hide("people.ssn")
     RetrievalIndex(tf.open_corpus(source, progress=False), Letters())
     assert _opened(source) == "opened", "before anything is damaged"
     return source
@@ -138,7 +138,7 @@ def _opened(source: Path) -> str:
             assert list(corpus.read("people").columns) == ["id", "city"], "the column was read"
             try:
                 corpus.read("people", ["ssn"])
-            except HiddenColumn:
+            except ColumnNotFound:
                 pass
             else:
                 raise AssertionError("the column was read by its name")
