@@ -69,8 +69,8 @@ def remove_kept(name: str) -> None:
         raise InvalidArgument(f"nothing called {name!r} is kept: {did_you_mean(name, held)}")
     if name == _TOLD:
         raise InvalidArgument(
-            f"{held[name]} holds facts that you gave about your data. Without them, private columns are no longer private. "
-            "To remove it anyway, delete the folder yourself"
+            f"{held[name]} holds facts that you gave about your data. Without them, private columns are no longer "
+            "private. To remove it anyway, delete the folder yourself"
         )
     if held[name].is_dir():
         shutil.rmtree(held[name])
