@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
-from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.corpus import knowledge_of, private_of, statements_of
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import BY_MODEL, FactKey, as_description
 from tagframe.display import Shown
@@ -132,10 +132,9 @@ def quoted(corpus: Corpus, lm: LM) -> Quote:
 
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
-    knowledge = knowledge_of(corpus)
-    withheld, facts = knowledge.known.withheld, knowledge.told.facts
+    private, facts = private_of(corpus), knowledge_of(corpus).told.facts
     links = Links(corpus.profiles, facts=facts_of(corpus))
-    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(withheld)]
+    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(private)]
     positions = {profile.id: position for position, profile in enumerate(corpus.profiles)}
     # Of tables that are one in pieces, one stands for all.
     for profile in (family.table for family in families(corpus.profiles, facts_of(corpus))):
@@ -146,8 +145,8 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
         columns = list(profile.for_prompts)
         shown = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
         keys = [key for other in shown if (key := links.best(position, other)) is not None]
-        hidden = {f"{table}.{column}" for table, column in withheld}
-        joins = [f"{key.left} = {key.right}" for key in keys if not hidden & {key.left, key.right}]
+        unnamed = {f"{table}.{column}" for table, column in private}
+        joins = [f"{key.left} = {key.right}" for key in keys if not unnamed & {key.left, key.right}]
         read = _examples(profile.id, statements)
         for start in range(0, max(len(columns), 1), COLUMNS):
             shown_columns = {

@@ -122,7 +122,10 @@ def mentions(text: str, names: Collection[str]) -> bool:
 
 
 def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
-    """The visible views, and generated columns, whose definitions name what is hidden, also through other views."""
+    """The visible views and generated columns that are computed from what is hidden, also through other views.
+
+    Their definitions name it, or are not known.
+    """
     shapes = engine.shapes()
     hidden = {shape.name: {*shape.columns}.difference(visible.get(shape.name, ())) for shape in shapes}
     names = {shape.name: [shape.name.casefold(), (shape.called or shape.name).casefold()] for shape in shapes}
@@ -137,7 +140,9 @@ def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
 
         def reads(table: str, column: str, text: str, gone: Collection[str] = gone) -> bool:
             if column:
-                return mentions(text, [*map(str.casefold, hidden[table])])
+                return bool(hidden[table]) and (not text or mentions(text, _folded(hidden[table])))
+            if not text:  # nobody knows what it reads
+                return bool(gone) or any(hidden.values())
             return any(
                 mentions(text, names[other])
                 and (other in gone or (hidden[other] and ("*" in text or mentions(text, _folded(hidden[other])))))
@@ -228,8 +233,9 @@ class HidingEngine(Engine):
 
     def closed(self) -> list[UnreadableTable]:
         """Those that name nothing hidden."""
-        gone = names_gone(self.inner.shapes(), self.visible)
-        return [problem for problem in self.inner.closed() if not mentions(str(problem), gone)]
+        problems = self.inner.closed()
+        gone = names_gone(self.inner.shapes(), self.visible) if problems else frozenset[str]()
+        return [problem for problem in problems if not mentions(str(problem), gone)]
 
     @property
     def date_orders(self) -> Mapping[str, str]:
