@@ -448,6 +448,12 @@ class VisibleFacts(KnowledgeStore):
         if new:
             self._whole.tell_facts(lambda every: every.merged(Told(new)))
 
+    def follow(self, other: KnowledgeStore) -> KnowledgeStore:
+        """These facts, for what is visible of another corpus of the same source."""
+        if not isinstance(other, VisibleFacts):
+            return other
+        return VisibleFacts(self._whole.follow(other._whole), other._view)
+
     def adopt(self) -> int:
         """As the whole corpus."""
         return self._whole.adopt()

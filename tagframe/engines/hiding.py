@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -262,21 +262,50 @@ class HidingEngine(Engine):
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows in these columns, or in all visible ones."""
-        return self.inner.scan(table, self._checked(table, columns), limit)
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.scan(table, checked, limit)
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """As the inner engine, of visible columns."""
-        return self.inner.numbered(table, self._checked(table, columns))
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.numbered(table, checked)
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """As the inner engine, of visible columns."""
-        return self.inner.pick(table, self._checked(table, columns), numbers)
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.pick(table, checked, numbers)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """Of visible tables; statements of ours name visible columns only, because no plan has others."""
         for table in tables:
             self._columns(table)
-        return self.inner.pushdown(tables)
+        block = self.inner.pushdown(tables)
+        return None if block is None else self._in_block(block)
+
+    @contextmanager
+    def _in_block(self, block: AbstractContextManager[Pushdown]) -> Iterator[Pushdown]:
+        with self._silent(), block as pushdown:
+            yield pushdown
+
+    @contextmanager
+    def _silent(self) -> Iterator[None]:
+        """A block whose errors name nothing hidden: a source that has changed lists all of its columns."""
+        try:
+            yield
+        except (ColumnNotFound, UnreadableTable) as error:
+            if not mentions(str(error), names_gone(self.inner.shapes(), self.visible)):
+                raise
+            raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
+
+    def __getattr__(self, name: str) -> Any:
+        # Past statements, of sources that know some.
+        if name not in ("ran", "views") or not hasattr(self.inner, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        gone = names_gone(self.inner.shapes(), self.visible)
+        return lambda: (run for run in getattr(self.inner, name)() if not mentions(run[0], gone))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """A statement that may read visible columns only."""
