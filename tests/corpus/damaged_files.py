@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import tagframe as tf
+from tagframe.corpus.catalogue import Catalogue
 from tagframe.errors import ColumnNotFound, TagframeError
 from tagframe.retrieval import index, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
@@ -120,6 +121,16 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
                 path.write_bytes(data)
 
 
+def _catalogue(source: Path) -> Catalogue:
+    """That of the data without what is hidden."""
+    from tagframe.corpus.catalogue_file import cache_of
+    from tagframe.corpus.hiding import Lists
+
+    catalogue = cache_of(source, Lists.of((), (), source).part)
+    assert catalogue is not None
+    return catalogue
+
+
 def _facts() -> Path:
     from tagframe.corpus.told.files import facts_folder
 
@@ -146,10 +157,7 @@ def _opened(source: Path) -> str:
             if SECRET.decode() in str(error):
                 raise AssertionError("a cell is in the message") from error
             return f"refused: {type(error).__name__}"
-    from tagframe.corpus.catalogue_file import cache_of
-
-    catalogue = cache_of(source)
-    assert catalogue is not None
+    catalogue = _catalogue(source)
     assert not any(SECRET in path.read_bytes() for path in catalogue.path.parent.iterdir()), "a cell was kept"
     assert not any("zqs-" in str(one.message) for one in said)
     return "rebuilt" if any("again" in str(one.message) for one in said) else "opened"
@@ -157,10 +165,7 @@ def _opened(source: Path) -> str:
 
 def files_of(source: Path) -> list[Path]:
     """The catalogue and the files of arrays beside it."""
-    from tagframe.corpus.catalogue_file import cache_of
-
-    catalogue = cache_of(source)
-    assert catalogue is not None
+    catalogue = _catalogue(source)
     return sorted(path for path in catalogue.path.parent.iterdir() if path.name.startswith(catalogue.path.name))
 
 
