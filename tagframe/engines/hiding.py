@@ -126,35 +126,38 @@ def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
 
     Their definitions name it, or are not known.
     """
-    shapes = engine.shapes()
-    hidden = {shape.name: {*shape.columns}.difference(visible.get(shape.name, ())) for shape in shapes}
-    names = {shape.name: [shape.name.casefold(), (shape.called or shape.name).casefold()] for shape in shapes}
+    shapes = {shape.name: shape for shape in engine.shapes()}
+    hidden = {name: _folded({*shape.columns}.difference(visible.get(name, ()))) for name, shape in shapes.items()}
+    gone = {table for table in shapes if table not in visible}
     waiting = {
         (table, column): text
         for (table, column), text in engine.definitions().items()
         if (column in visible.get(table, ()) if column else table in visible)
     }
-    found: list[tuple[str, str]] = []
-    while True:
-        gone = {*(table for table in hidden if table not in visible), *(table for table, column in found if not column)}
-
-        def reads(table: str, column: str, text: str, gone: Collection[str] = gone) -> bool:
-            if column:
-                return bool(hidden[table]) and (not text or mentions(text, _folded(hidden[table])))
-            if not text:  # nobody knows what it reads
-                return bool(gone) or any(hidden.values())
-            return any(
-                mentions(text, names[other])
-                and (other in gone or (hidden[other] and ("*" in text or mentions(text, _folded(hidden[other])))))
-                for other in names
-                if other != table
-            )
-
-        new = [(table, column) for (table, column), text in waiting.items() if reads(table, column, text)]
-        if not new:
-            return sorted(f"{table}.{column}" if column else table for table, column in found)
-        found += new
+    computed: list[tuple[str, str]] = []
+    while new := [name for name, text in waiting.items() if _reads_hidden(name, text, shapes, hidden, gone)]:
+        computed += new
+        gone |= {table for table, column in new if not column}
         waiting = {name: text for name, text in waiting.items() if name not in new}
+    return sorted(f"{table}.{column}" if column else table for table, column in computed)
+
+
+def _reads_hidden(
+    name: tuple[str, str],
+    text: str,
+    shapes: Mapping[str, TableShape],
+    hidden: Mapping[str, Collection[str]],
+    gone: Collection[str],
+) -> bool:
+    """Whether a view, or a generated column, may read what is hidden; if its definition is not known, it may."""
+    table, column = name
+    if column:
+        return bool(hidden[table]) and (not text or mentions(text, hidden[table]))
+    if not text:
+        return bool(gone) or any(hidden.values())
+    others = [other for other in shapes.values() if other.name != table]
+    read = [other.name for other in others if mentions(text, _folded([other.name, other.called or other.name]))]
+    return any(one in gone or (hidden[one] and ("*" in text or mentions(text, hidden[one]))) for one in read)
 
 
 def _folded(names: Iterable[str]) -> list[str]:
