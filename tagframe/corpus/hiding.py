@@ -204,12 +204,12 @@ class Lists:
         """
         if not self._gone and not self._narrowed:
             return whole
-        columns, narrowed = {}, set()
+        columns, narrowed, there = {}, set[str](), set[str]()
         for key, table, profile in tables:
             columns[profile.id] = frozenset(column.name for column in profile.columns)
+            there.update(map(str.casefold, (profile.name, *columns[profile.id])))
             if (key, table) in self._narrowed:
                 narrowed.add(profile.id)
-        there = {name.casefold() for names in columns.values() for name in names}
         return VisibleFacts(whole, View(columns, frozenset(narrowed), self._gone - there))
 
     def private_of(self, profiles: Sequence[TableProfile]) -> frozenset[Column]:
