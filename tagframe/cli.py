@@ -513,7 +513,12 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
 @click.option("--refresh", help="Open the sources again before a call if that was so long ago, such as 5m.")
-@click.option("--hide", multiple=True, metavar="NAME", help="A table or column that nobody is served (repeatable).")
+@click.option(
+    "--hide",
+    multiple=True,
+    metavar="NAME",
+    help="A table, or a column as table.column, that does not exist for this command (repeatable).",
+)
 @click.option(
     "--readers", type=click.Path(path_type=Path), help="The file with what is hidden from each reader; read again."
 )

@@ -21,7 +21,7 @@ _WHAT = {
     "rows": "vectors of rows, for sem_search and similar operators",
     "responses.db": "answers of models, which cost money; `tagframe lm purge` removes some of them",
     "encoders": "the encoder's files",
-    _FACTS: "facts that you gave about your data, such as hidden columns",
+    _FACTS: "facts that you gave about your data, such as private columns",
 }
 
 
@@ -69,8 +69,8 @@ def remove_stored(name: str) -> None:
         raise InvalidArgument(f"nothing called {name!r} is stored: {did_you_mean(name, places)}")
     if name == _FACTS:
         raise InvalidArgument(
-            f"{places[name]} holds facts that you gave about your data. Without them, hidden columns are shown again. "
-            "To remove it anyway, delete the folder yourself"
+            f"{places[name]} holds facts that you gave about your data. Without them, private columns are no longer "
+            "private. To remove it anyway, delete the folder yourself"
         )
     if places[name].is_dir():
         shutil.rmtree(places[name])

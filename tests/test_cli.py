@@ -323,11 +323,10 @@ def test_cache_lists_and_removes(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert run("cache") == ""
-    corpus = tf.open_corpus(DATA, progress=False)
-    corpus = corpus.hide("customers.town")
+    tf.open_corpus(DATA, progress=False).private("customers.town")
     listed = {one["name"]: one for one in json.loads(run("cache", "--json"))}
     assert listed["catalogues"]["bytes"] > 0
-    assert "hidden columns are shown again" in run("cache", "--remove", "facts", status=1)
+    assert "private columns are no longer private" in run("cache", "--remove", "facts", status=1)
     assert "did you mean 'catalogues'" in run("cache", "--remove", "catalogs", status=1)
     assert "catalogues" not in run("cache", "--remove", "catalogues")
     assert "facts" in run("cache")

@@ -129,15 +129,15 @@ def serve(
             nonlocal made, whole
             current = [corpus.current() for corpus in corpora]
             with making:
-                if any(one is not other for one, other in zip_longest(current, made)):
+                if is_new := any(one is not other for one, other in zip_longest(current, made)):
                     whole, made = functools.reduce(Corpus.union, current), current
                     if hide and len(sources) > 1:  # each name is in one of them
                         whole = whole.hide(*hide)
-                    lists.clear()
                 for key, name in served.items():
                     known = None if name is None or settings is None else settings.known(name)
-                    if key not in lists or lists[key] != known:
-                        tools[key] = _tools(name, tools.get(key))
+                    if is_new or lists[key] != known:
+                        # The open pages of a longer list may have what is hidden by now.
+                        tools[key] = _tools(name, tools.get(key) if lists.get(key) == known else None)
                         lists[key] = known
                 return dict(tools)
 

@@ -35,7 +35,7 @@ from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
-from tagframe.engines.hiding import Hiding, hiding
+from tagframe.engines.hiding import Hiding
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -217,29 +217,10 @@ class Corpus(Displayable):
 
     def _seen_by(self, view: View) -> Corpus:
         """The corpus of what is visible, with engines that offer nothing else."""
-        visible: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
-        shrunk: set[int] = set()
-        for profile in self._found:
-            origin = self._origins.get(profile.id)
-            if origin is not None and origin.engine is not None:
-                columns = view.columns.get(profile.id, ())
-                there = tuple(column.name for column in profile.columns if column.name in columns)
-                if there:
-                    visible[id(origin.engine)][origin.table] = there
-                if not there or profile.id in view.narrowed:
-                    shrunk.add(id(origin.engine))
-        engines = {
-            id(origin.engine): hiding(origin.engine, visible[id(origin.engine)])
-            for origin in self._origins.values()
-            if origin.engine is not None and id(origin.engine) in shrunk
-        }
-        for engine in engines.values():
-            warn_of_computed(engine)
-        origins = {
-            table: replace(origin, engine=engines.get(id(origin.engine), origin.engine))
-            for table, origin in self._origins.items()
-            if table in view.columns
-        }
+        origins = view.origins(self._found, self._origins)
+        before = {id(origin.engine) for origin in self._origins.values()}
+        shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
+        warn_of_computed(*filter(None, shrunk.values()))
         return self._of(
             view.profiles(self._found),
             origins,

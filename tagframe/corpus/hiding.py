@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.catalogue import IndexedSource
+from tagframe.corpus.catalogue_file import Origin
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.facts import FactKey, Facts, FactStore
 from tagframe.corpus.facts_toml import NAME
@@ -201,12 +203,12 @@ class Lists:
         """
         if not self._gone and not self._narrowed:
             return whole
-        columns, narrowed = {}, set()
+        columns, narrowed, there = {}, set[str](), set[str]()
         for key, table, profile in tables:
             columns[profile.id] = frozenset(column.name for column in profile.columns)
+            there.update(map(str.casefold, (profile.name, *columns[profile.id])))
             if (key, table) in self._narrowed:
                 narrowed.add(profile.id)
-        there = {name.casefold() for names in columns.values() for name in names}
         return VisibleFacts(whole, View(columns, frozenset(narrowed), self._gone - there))
 
     def private_of(self, profiles: Sequence[TableProfile]) -> frozenset[Column]:
@@ -308,6 +310,31 @@ class View:
     def mentions_gone(self, text: str) -> bool:
         """Whether a text names what is hidden."""
         return mentions(text, self.gone)
+
+    def origins(self, profiles: Sequence[TableProfile], origins: Mapping[str, Origin]) -> dict[str, Origin]:
+        """Where the visible tables come from; engines of hidden tables and columns do not offer these any more.
+
+        Args:
+            profiles: all tables.
+            origins: of the tables, by their ids.
+        """
+        visible: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        has_hidden: set[int] = set()
+        for profile in profiles:
+            if (origin := origins.get(profile.id)) is None or origin.engine is None:
+                continue
+            if (columns := self.columns.get(profile.id)) is not None:
+                there = tuple(column.name for column in profile.columns if column.name in columns)
+                visible[id(origin.engine)][origin.table] = there
+            if columns is None or profile.id in self.narrowed:
+                has_hidden.add(id(origin.engine))
+        engines = {id(one.engine): one.engine for one in origins.values() if one.engine is not None}
+        engines |= {key: hiding(engine, visible[key]) for key, engine in engines.items() if key in has_hidden}
+        return {
+            table: replace(origin, engine=origin.engine and engines[id(origin.engine)])
+            for table, origin in origins.items()
+            if table in self.columns
+        }
 
     def profiles(self, profiles: Sequence[TableProfile]) -> list[TableProfile]:
         """The profiles without what is hidden."""
@@ -442,6 +469,16 @@ class VisibleFacts(FactStore):
     def update(self, change: Callable[[Facts], Mapping[FactKey, Any]]) -> None:
         """Change the visible facts, and keep them with all others."""
         self._whole.update(lambda every: change(self._view.facts(every)))
+
+    def adopt(self, other: Facts, ids: Iterable[str]) -> int:
+        """As every store, without facts that name what is hidden."""
+        return super().adopt(self._view.facts(other), ids)
+
+    def follow(self, other: FactStore) -> FactStore:
+        """These facts, for what is visible of another corpus of the same source."""
+        if not isinstance(other, VisibleFacts):
+            return other
+        return VisibleFacts(self._whole.follow(other._whole), other._view)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FactStore, (self.facts,)

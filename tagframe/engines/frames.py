@@ -53,6 +53,8 @@ class FrameEngine(RowsOnly):
             for name, frame in self.frames.items()
             if name in columns
         }
+        for frame in frames.values():
+            frame.attrs = {}  # what was remembered of the frame may name the others
         return replace(self, frames=frames)
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -122,34 +122,42 @@ def mentions(text: str, names: Collection[str]) -> bool:
 
 
 def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
-    """The visible views, and generated columns, whose definitions name what is hidden, also through other views."""
-    shapes = engine.shapes()
-    hidden = {shape.name: {*shape.columns}.difference(visible.get(shape.name, ())) for shape in shapes}
-    names = {shape.name: [shape.name.casefold(), (shape.called or shape.name).casefold()] for shape in shapes}
+    """The visible views and generated columns that are computed from what is hidden, also through other views.
+
+    Their definitions name it, or are not known.
+    """
+    shapes = {shape.name: shape for shape in engine.shapes()}
+    hidden = {name: _folded({*shape.columns}.difference(visible.get(name, ()))) for name, shape in shapes.items()}
+    gone = {table for table in shapes if table not in visible}
     waiting = {
         (table, column): text
         for (table, column), text in engine.definitions().items()
         if (column in visible.get(table, ()) if column else table in visible)
     }
-    found: list[tuple[str, str]] = []
-    while True:
-        gone = {*(table for table in hidden if table not in visible), *(table for table, column in found if not column)}
-
-        def reads(table: str, column: str, text: str, gone: Collection[str] = gone) -> bool:
-            if column:
-                return mentions(text, [*map(str.casefold, hidden[table])])
-            return any(
-                mentions(text, names[other])
-                and (other in gone or (hidden[other] and ("*" in text or mentions(text, _folded(hidden[other])))))
-                for other in names
-                if other != table
-            )
-
-        new = [(table, column) for (table, column), text in waiting.items() if reads(table, column, text)]
-        if not new:
-            return sorted(f"{table}.{column}" if column else table for table, column in found)
-        found += new
+    computed: list[tuple[str, str]] = []
+    while new := [name for name, text in waiting.items() if _reads_hidden(name, text, shapes, hidden, gone)]:
+        computed += new
+        gone |= {table for table, column in new if not column}
         waiting = {name: text for name, text in waiting.items() if name not in new}
+    return sorted(f"{table}.{column}" if column else table for table, column in computed)
+
+
+def _reads_hidden(
+    name: tuple[str, str],
+    text: str,
+    shapes: Mapping[str, TableShape],
+    hidden: Mapping[str, Collection[str]],
+    gone: Collection[str],
+) -> bool:
+    """Whether a view, or a generated column, may read what is hidden; if its definition is not known, it may."""
+    table, column = name
+    if column:
+        return bool(hidden[table]) and (not text or mentions(text, hidden[table]))
+    if not text:
+        return bool(gone) or any(hidden.values())
+    others = [other for other in shapes.values() if other.name != table]
+    read = [other.name for other in others if mentions(text, _folded([other.name, other.called or other.name]))]
+    return any(one in gone or (hidden[one] and ("*" in text or mentions(text, hidden[one]))) for one in read)
 
 
 def _folded(names: Iterable[str]) -> list[str]:
@@ -228,8 +236,9 @@ class HidingEngine(Engine):
 
     def closed(self) -> list[UnreadableTable]:
         """Those that name nothing hidden."""
-        gone = names_gone(self.inner.shapes(), self.visible)
-        return [problem for problem in self.inner.closed() if not mentions(str(problem), gone)]
+        problems = self.inner.closed()
+        gone = names_gone(self.inner.shapes(), self.visible) if problems else frozenset[str]()
+        return [problem for problem in problems if not mentions(str(problem), gone)]
 
     @property
     def date_orders(self) -> Mapping[str, str]:
@@ -256,21 +265,50 @@ class HidingEngine(Engine):
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows in these columns, or in all visible ones."""
-        return self.inner.scan(table, self._checked(table, columns), limit)
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.scan(table, checked, limit)
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """As the inner engine, of visible columns."""
-        return self.inner.numbered(table, self._checked(table, columns))
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.numbered(table, checked)
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """As the inner engine, of visible columns."""
-        return self.inner.pick(table, self._checked(table, columns), numbers)
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.pick(table, checked, numbers)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """Of visible tables; statements of ours name visible columns only, because no plan has others."""
         for table in tables:
             self._columns(table)
-        return self.inner.pushdown(tables)
+        block = self.inner.pushdown(tables)
+        return None if block is None else self._in_block(block)
+
+    @contextmanager
+    def _in_block(self, block: AbstractContextManager[Pushdown]) -> Iterator[Pushdown]:
+        with self._silent(), block as pushdown:
+            yield pushdown
+
+    @contextmanager
+    def _silent(self) -> Iterator[None]:
+        """A block whose errors name nothing hidden: a source that has changed lists all of its columns."""
+        try:
+            yield
+        except (ColumnNotFound, UnreadableTable) as error:
+            if not mentions(str(error), names_gone(self.inner.shapes(), self.visible)):
+                raise
+            raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
+
+    def __getattr__(self, name: str) -> Any:
+        # Past statements, of sources that know some.
+        if name not in ("ran", "views") or not hasattr(self.inner, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        gone = names_gone(self.inner.shapes(), self.visible)
+        return lambda: (run for run in getattr(self.inner, name)() if not mentions(run[0], gone))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """A statement that may read visible columns only."""

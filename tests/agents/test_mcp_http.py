@@ -244,11 +244,16 @@ def test_a_reader_whose_list_grows_reads_less_at_once(url: str, served: Path):
     async def work() -> None:
         async with connected(url, "CLERK") as client, connected(url, "SUPPORT") as other:
             names = {"sql": "SELECT name FROM salaries"}
+            pages = {"sql": "SELECT id, region, printf('%0200d', id) AS wide FROM orders", "limit": 300}
+            page = {**pages, "cursor": (await given(other, "run_sql", pages))["cursor"]}
+            assert "zqs" in str(await given(other, "run_sql", page))
             assert (await given(client, "run_sql", names))["rows"] == [["zqs"]]
             try:
                 (served / "readers.toml").write_text(READERS.replace('["orders"]', '["orders", "salaries.name"]'))
                 said = await refused(client, "run_sql", names)
                 assert "no such column: name in {'pay'}" in said
+                (served / "readers.toml").write_text(READERS.replace('"orders.amount"', '"orders.region"'))
+                assert "no such column: region" in await refused(other, "run_sql", page)
                 (served / "readers.toml").write_text(READERS.replace("clerk", "nobody"))
                 assert "the tables of the reader 'clerk' are not served" in await refused(client, "run_sql", names)
                 (served / "readers.toml").write_text("[readers")

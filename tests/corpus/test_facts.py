@@ -25,7 +25,6 @@ from tagframe.corpus.references import read_key
 from tagframe.errors import (
     CatalogueWarning,
     ColumnNotFound,
-    HiddenColumn,
     InvalidArgument,
     SourceNotFound,
     TableNotFound,

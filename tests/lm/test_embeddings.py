@@ -266,7 +266,7 @@ def test_operators_and_their_quotes(server, tmp_path):
         assert tf.sem_search(frame, "title", "film number 7", K=3, quote=True).calls == 0
 
 
-def test_what_is_hidden_from_models_is_hidden_from_these(shop, server):
+def test_no_private_cell_is_sent_to_these(shop, server):
     with sqlite3.connect(shop) as db:
         db.execute("ALTER TABLE customers ADD COLUMN phone TEXT DEFAULT 'zqs-00000'")
     db.close()

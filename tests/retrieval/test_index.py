@@ -220,9 +220,11 @@ def test_a_table_that_changed_has_another_index(lake, words):
 
 def test_what_is_hidden_is_in_no_file_of_the_index(lake, words):
     lake(words)
-    lake.open().hide("client.city")
-    assert lake.files() == []
-    assert "Porto" not in str(lake(words))
+    hidden = lake.open().hide("client.city")
+    files = {path: path.read_bytes() for path in lake.files()}
+    index_of(hidden, words)
+    assert {path: path.read_bytes() for path in lake.files()} == files
+    assert "Porto" not in str(retrieve_tables("who lives in Porto?", hidden, k=2, embedder=words).to_frame()["reasons"])
 
 
 def test_a_corpus_of_some_of_the_tables_has_no_file(lake, words):

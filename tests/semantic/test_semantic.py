@@ -169,7 +169,7 @@ def test_a_model_that_is_read_again_replaces_what_it_said(shop: tf.Corpus, tmp_p
 def test_what_is_written_is_read_again_and_a_draft_is_not_declared(shop: tf.Corpus, tmp_path: Path):
     shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
     shop.describe("stores.city", "where it stands")
-    shop = shop.hide("customers.name")
+    shop.private("customers.name")
     shop.learn("Which outlets are in Faro?", "SELECT store_id FROM stores WHERE city = 'Faro'")
     shop.learn("How many outlets are there?", "SELECT COUNT(*) FROM stores")
     before = keys(shop)
@@ -638,7 +638,7 @@ def test_names_of_any_script_are_kept_and_halves_of_characters_are_not(shop: tf.
     assert metrics_of(again) == metrics_of(shop)
 
 
-def test_a_metric_of_a_hidden_column_is_not_given(shop: tf.Corpus, tmp_path: Path):
+def test_a_metric_of_a_private_column_is_not_given(shop: tf.Corpus, tmp_path: Path):
     shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
     shop.private("orders.amount")
     assert metrics_named("net revenue", shop) == ()

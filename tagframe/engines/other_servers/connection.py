@@ -322,9 +322,10 @@ def definitions_of(connection: sa.Connection, schemas: Sequence[str] | None) -> 
     for schema in [inspector.default_schema_name] if schemas is None else schemas:
         materialized = _if_supported(inspector.get_materialized_view_names, schema=schema)
         for view in [*inspector.get_view_names(schema), *materialized]:
+            key = table_key(schema or _PLAIN_DATABASE, view), ""
+            definitions[key] = ""
             with suppress(sa.exc.SQLAlchemyError, NotImplementedError):
-                text = inspector.get_view_definition(view, schema)
-                definitions[table_key(schema or _PLAIN_DATABASE, view), ""] = str(text or "")
+                definitions[key] = str(inspector.get_view_definition(view, schema) or "")
         columns = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
         for (_, table), of_table in columns.items():
             for column in of_table:
