@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
     from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-_MOST = 4
-"""Free connections of a kind that wait."""
+_MOST_OPEN = 16
+"""Connections in psycopg's pool; more are made beside it."""
+_MOST_FREE = 4
+"""Connections of ADBC's that wait; as many as are needed are made."""
 _PATIENCE = 0.5
 """Seconds after which a connection is made beside the pool: the pool does not say why it has none."""
 UNLIKE = "22012"
@@ -95,7 +97,7 @@ def _of_psycopg(server: Server) -> tuple[Any, Callable[[], object]]:
     pool = _looking.setdefault(
         key,
         made(
-            server.conninfo, kwargs={"autocommit": True, "prepare_threshold": None}, min_size=0, max_size=_MOST,
+            server.conninfo, kwargs={"autocommit": True, "prepare_threshold": None}, min_size=0, max_size=_MOST_OPEN,
             num_workers=1, open=False, configure=set_up, check=made.check_connection, reconnect_timeout=_PATIENCE,
         ),
     )  # fmt: skip
@@ -137,7 +139,7 @@ def _of_adbc(server: Server, seconds: float, snapshot: bool, check: str) -> Pool
     key = os.getpid(), server.conninfo
     if (pool := _reading.get(key)) is None:
         made = driver("sqlalchemy.pool").QueuePool
-        fresh = made(partial(Reading, server), pool_size=_MOST, max_overflow=-1, reset_on_return=None)
+        fresh = made(partial(Reading, server), pool_size=_MOST_FREE, max_overflow=-1, reset_on_return=None)
         pool = _reading.setdefault(key, fresh)
     while True:
         try:
