@@ -1,4 +1,10 @@
-"""``tagframe.ask``: answers a question from a corpus, without naming tables."""
+"""``tagframe.ask``: answers a question from a corpus, without naming tables.
+
+A question goes from :func:`ask` to :meth:`TAG.steps <tagframe.answer.tag.TAG.steps>` of the pipeline that
+:func:`automatic` makes. There ``syn`` (:meth:`Synthesizer.steps <tagframe.answer.synthesis.Synthesizer.steps>`) writes
+a query for it, ``exec`` (:meth:`ExecSQL.steps <tagframe.answer.execution.ExecSQL.steps>`) runs the query, and ``gen``
+(:meth:`Generator.steps <tagframe.answer.generation.Generator.steps>`) answers from its rows.
+"""
 
 from __future__ import annotations
 
