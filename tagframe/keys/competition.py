@@ -62,16 +62,16 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         for other in group[1:]:
             if not _is_rival(other, group[0]):
                 other.logit = min(other.logit, 0.0) - 2.0
-    kept = [candidate for group in by_left.values() for candidate in group]
-    _adopt_orphans(kept)
+    competed = [candidate for group in by_left.values() for candidate in group]
+    _adopt_orphans(competed)
     if not across:
-        _link_the_unlinked(kept)
+        _link_the_unlinked(competed)
     for group in roles:
         _level(group)
     for candidate in doubted:
         candidate.logit = min(candidate.logit, _MAX_DOUBTED_LOGIT)
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
-    for candidate in kept:
+    for candidate in competed:
         both = frozenset((candidate.left.key, candidate.right.key))
         if both not in best or _reads(candidate) > _reads(best[both]):
             best[both] = candidate
@@ -125,13 +125,13 @@ def _level(group: Sequence[Candidate]) -> None:
 def _are_roles(other: Candidate, best: Candidate) -> bool:
     """Whether two columns fit the same key alike, so that a reader could not say which of the two is the key."""
     mine, theirs = other.left, best.left
-    held, most = other.contained, best.contained
-    if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (held and most):
+    contained, most = other.contained, best.contained
+    if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (contained and most):
         return False
     if (mine.unique == 1.0) != (theirs.unique == 1.0):
         return False  # one of the two numbers the rows of its table
     if (
-        held.share < min(_MIN_CONTAINED_SHARE, most.share - _SHARE_TOLERANCE)
+        contained.share < min(_MIN_CONTAINED_SHARE, most.share - _SHARE_TOLERANCE)
         or _names_no_thing(mine)
         or _names_no_thing(theirs)
     ):
