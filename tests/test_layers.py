@@ -17,6 +17,8 @@ PACKAGE = Path(tagframe.__file__).parent
 # CONTRIBUTING.md says which way imports go: a room may import itself, and the rooms on the lines above its own.
 PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LAYERS = [line.split(", ") for line in PAGE.split("<!-- layers -->")[1].split("```")[1].splitlines()[1:]]
+LATE = set(PAGE.split("<!-- late imports -->")[1].split("```")[1].splitlines()[1].split(", "))
+"""The files whose methods may import higher files, in their bodies only."""
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
 
@@ -36,9 +38,13 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+def is_late(path: Path) -> bool:
+    return path.relative_to(PACKAGE).as_posix() in LATE
+
+
 @functools.cache
-def imported_modules(path: Path) -> set[str]:
-    """The modules of tagframe that a module imports when it runs, in functions too."""
+def imported_modules(path: Path, *, late: bool = True) -> set[str]:
+    """The modules of tagframe that a module imports when it runs; ``late`` for those in its functions, too."""
     found: set[str] = set()
     left: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while left:  # of statements only: no expression imports anything
@@ -51,13 +57,27 @@ def imported_modules(path: Path) -> set[str]:
             found.update(alias.name for alias in node.names if alias.name.split(".")[0] == "tagframe")
         # What stands under TYPE_CHECKING is only read by a type checker.
         typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not late and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
         for field in ("orelse", "finalbody", "handlers", "cases", *(() if typing_only else ("body",))):
             left.extend(getattr(node, field, ()))
     return found
 
 
+@functools.cache
+def typed_modules(path: Path) -> set[str]:
+    """The modules of tagframe that a module imports for type checkers alone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for line in node.body:
+                if isinstance(line, ast.ImportFrom) and (line.module or "").split(".")[0] == "tagframe":
+                    found |= {f"{line.module}.{alias.name}" for alias in line.names}
+    return found
+
+
 def imported_rooms(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in imported_modules(path) if "." in name}
+    return {name.split(".")[1] for name in imported_modules(path, late=not is_late(path)) if "." in name}
 
 
 def test_imports_go_down():
@@ -66,6 +86,20 @@ def test_imports_go_down():
         room = room_of(path)
         upward = {other for other in imported_rooms(path) - {room} if LEVEL[other] > LEVEL[room]}
         assert not upward, f"{path.relative_to(PACKAGE)} imports {upward}, which stand above it"
+
+
+def test_files_with_late_imports_import_something_higher():
+    for file in LATE:
+        path = PACKAGE / file
+        assert imported_modules(path) - imported_modules(path, late=False), f"{file} needs no late imports any more"
+
+
+def test_imports_for_type_checkers_go_down_too():
+    """A reader follows them as well: a room below takes a small protocol of its own, or an object."""
+    for path in modules():
+        level = LEVEL[room_of(path)]
+        upward = {name for name in typed_modules(path) if LEVEL.get(name.split(".")[1], 0) > level}
+        assert not upward or path.relative_to(PACKAGE).as_posix() in LATE, f"{path} imports {upward}"
 
 
 def test_siblings_that_must_not_know_each_other():
@@ -80,7 +114,9 @@ def test_siblings_that_must_not_know_each_other():
 
 
 def test_no_files_import_each_other_in_a_circle():
-    imports = {name: imported_modules(path) & set(NAMES) - {name} for name, path in NAMES.items()}
+    imports = {
+        name: imported_modules(path, late=not is_late(path)) & set(NAMES) - {name} for name, path in NAMES.items()
+    }
     try:
         tuple(graphlib.TopologicalSorter(imports).static_order())
     except graphlib.CycleError as error:

@@ -61,24 +61,18 @@ def _declared(attribute: griffe.Attribute) -> None:
 
 
 class Forms(griffe.Extension):
-    """Adds the forms of operators, and the methods that higher layers register."""
+    """Adds the forms of operators."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Add them after the package is read."""
-        tagframe, door = importlib.import_module("tagframe"), importlib.import_module("tagframe.doors").Door
+        tagframe = importlib.import_module("tagframe")
         for name in tagframe.__all__:
             if name.startswith(("sem_", "asem_")):
                 pkg["operators.functions"].set_member(name, made(name, getattr(tagframe, name), pkg))
-        for path, owner in (
-            ("answer.answer.Answer", tagframe.Answer),
-            ("corpus.corpus.Corpus", tagframe.Corpus),
-            ("corpus.told.store.CorpusKeys", importlib.import_module("tagframe.corpus.told.store").CorpusKeys),
-            ("accessor.TagAccessor", tagframe.accessor.TagAccessor),
-        ):
-            for name in dir(owner):
-                is_door = isinstance(inspect.getattr_static(owner, name, None), door)
-                if is_door or not (name.startswith("_") or name in pkg[path].members):
-                    pkg[path].set_member(name, _as_method(made(name, getattr(owner, name), pkg)))
+        owner, members = tagframe.accessor.TagAccessor, pkg["accessor.TagAccessor"]
+        for name in dir(owner):
+            if not (name.startswith("_") or name in members.members):
+                members.set_member(name, _as_method(made(name, getattr(owner, name), pkg)))
         for name in tagframe.__all__:
             member = pkg.members[name]
             if member.is_alias and member.is_module and inspect.isroutine(getattr(tagframe, name)):

@@ -5,24 +5,24 @@ pandas 3 makes a new accessor on every ``df.tag``, so it holds only the frame.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
-from tagframe import guests, results
+from tagframe import interop, results
 from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
-from tagframe.doors import register_door, with_doors
 from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from tagframe.accessor.frame_doors import retrieve_tables
-    from tagframe.guests import Guest
+    from tagframe.corpus import Corpus
+    from tagframe.interop import ForeignFrame
+    from tagframe.lm import Quote
     from tagframe.merging import MergeReport
     from tagframe.operators import CascadeReport, ClaimReport
+    from tagframe.retrieval import RetrievedTables, RetrieveOptions
 
 
 @pd.api.extensions.register_dataframe_accessor("tag")
-@with_doors
 class TagAccessor(OperatorMethods):
     """Retrieval, merging and semantic operators on a frame."""
 
@@ -32,8 +32,62 @@ class TagAccessor(OperatorMethods):
 
     # --- tables ---------------------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:
-        retrieve_tables = retrieve_tables
+    @overload
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        corpus: Corpus | None = ...,
+        quote: Literal[False] = ...,
+        **options: Unpack[RetrieveOptions],
+    ) -> RetrievedTables: ...
+    @overload
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        corpus: Corpus | None = ...,
+        quote: Literal[True],
+        **options: Unpack[RetrieveOptions],
+    ) -> Quote: ...
+    @overload
+    def retrieve_tables(
+        self, question: str, *, corpus: Corpus | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
+    ) -> RetrievedTables | Quote: ...
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        corpus: Corpus | None = None,
+        quote: bool = False,
+        **options: Unpack[RetrieveOptions],
+    ) -> RetrievedTables | Quote:
+        """Find the tables that answer a question together.
+
+        ``corpus.tables`` (filtered or not) is the list of tables to search. Any other frame is the *anchor*: the tables
+        answer the question together with it, as it is now, and ``k`` does not count it. A frame that was taken from a
+        table of the corpus represents that table.
+
+        Args:
+            question: in plain language.
+            corpus: the corpus to search; the configured corpus if None.
+            quote: return the cost of the model calls instead; nothing is sent.
+            **options: ``k``, ``method``, ``evidence`` and the others of :func:`tagframe.retrieve_tables`.
+
+        Raises:
+            TagframeError: as :func:`tagframe.retrieve_tables`.
+        """
+        from tagframe import config, retrieval
+        from tagframe.corpus import corpus_of, with_frame
+
+        if "anchor" in options:
+            raise InvalidArgument("df.tag.retrieve_tables has no keyword 'anchor': the frame is the anchor")
+        search = corpus_of(self._frame)
+        if search is not None:
+            return retrieval.retrieve_tables(question, search, quote=quote, **options)
+        search = config.require_corpus(corpus)
+        search, anchor = with_frame(search, self._frame, _table_of(self._frame, search))
+        return retrieval.retrieve_tables(question, search, anchor=anchor, quote=quote, **options)
 
     @property
     def merge_report(self) -> MergeReport:
@@ -103,7 +157,16 @@ class TagAccessor(OperatorMethods):
         return QuoteAccessor(self._frame)
 
 
-def tag(frame: pd.DataFrame | Guest) -> TagAccessor:
+def _table_of(frame: pd.DataFrame, corpus: Corpus) -> str | None:
+    """The table of the corpus from which the frame was taken, if it still has any of that table's columns."""
+    table = results.recall(frame, "table")
+    if table is None or table not in corpus:
+        return None
+    columns = {column.name for column in corpus.profile(table).columns}
+    return table if columns & {str(column) for column in frame.columns} else None
+
+
+def tag(frame: pd.DataFrame | ForeignFrame) -> TagAccessor:
     """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``; and
     for frames of Polars, Arrow and DuckDB, which have no ``.tag``: ``tf.tag(result).summary``.
 
@@ -116,17 +179,11 @@ def tag(frame: pd.DataFrame | Guest) -> TagAccessor:
     Raises:
         InvalidArgument: it is no frame.
     """
-    if guests.is_guest(frame):
-        frame = guests.hosted(frame)
+    if interop.is_foreign(frame):
+        frame = interop.to_pandas(frame)
     if not isinstance(frame, pd.DataFrame):
         raise InvalidArgument(f"tag takes a pandas DataFrame; got {type(frame).__name__}")
     return TagAccessor(frame)
 
-
-for _door in ("annotate", "check_keys", "describe", "forget", "learn", "retrieve_tables", "to_ossie", "tools"):
-    register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
-register_door("Answer", "follow_up", "tagframe.answer.ask")
-register_door("CorpusKeys", "frame", "tagframe.accessor.key_doors")
-register_door("TagAccessor", "retrieve_tables", "tagframe.accessor.frame_doors")
 
 __all__ = ["QuoteAccessor", "TagAccessor", "tag"]

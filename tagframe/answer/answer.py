@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
 from tagframe import results
 from tagframe.display import Public
-from tagframe.doors import with_doors
 from tagframe.errors import FactUnknown, NotConnected, counted
-from tagframe.lm import Usage
+from tagframe.lm import Quote, Usage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tagframe.answer.ask import follow_up
+    from tagframe.answer.ask import AskOptions
     from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
     from tagframe.corpus.semantic_model import Metric
@@ -60,7 +59,6 @@ class Generated:
     values: Sequence[Any] = ()
 
 
-@with_doors
 @dataclass(frozen=True)
 class Answer(Public):
     """The answer to one question.
@@ -169,8 +167,27 @@ class Answer(Public):
         except NotConnected:
             return None
 
-    if TYPE_CHECKING:
-        follow_up = follow_up
+    @overload
+    def follow_up(self, question: str, *, quote: Literal[False] = ..., **options: Unpack[AskOptions]) -> Answer: ...
+    @overload
+    def follow_up(self, question: str, *, quote: Literal[True], **options: Unpack[AskOptions]) -> Quote: ...
+    def follow_up(self, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
+        """Ask further, ``answer.follow_up("and by month?")``: ``syn`` reads the same tables, the statement of this
+        answer and its reading. The new answer's question is both, and can be followed up again.
+
+        Args:
+            question: the next one.
+            quote: as in :func:`tagframe.ask`.
+            **options: as in :func:`tagframe.ask`, except ``k`` and ``method``: the tables are those of this answer.
+
+        Raises:
+            FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
+            EmptyQuestion: the question has no words.
+            Exception: as :func:`tagframe.ask`.
+        """
+        from tagframe.answer.ask import follow_up
+
+        return follow_up(self, question, options, quote=quote)
 
     def correct(self, sql: str) -> None:
         """Give the statement that answers the question. It is used when the same question is asked again, and as an

@@ -32,7 +32,7 @@ class AskOptions(SearchSettings, total=False):
     """The keywords of :func:`ask`, except ``quote``."""
 
     k: HowMany
-    method: str | Method[Any, Any] | None
+    method: str | Method | None
     limits: SQLLimits | None
     on_error: OnError
     rows_per_call: RowsPerCall
@@ -49,7 +49,7 @@ def automatic(
     corpus: Searched,
     *,
     k: HowMany = None,
-    method: str | Method[Any, Any] | None = None,
+    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -101,7 +101,7 @@ def ask(
     corpus: Corpus | RetrievedTables | None = None,
     *,
     k: HowMany = None,
-    method: str | Method[Any, Any] | None = None,
+    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -159,26 +159,8 @@ def ask(
         return tag(question, quote=True) if quote else tag(question)
 
 
-@overload
-def follow_up(
-    answer: Answer, question: str, *, quote: Literal[False] = ..., **options: Unpack[AskOptions]
-) -> Answer: ...
-@overload
-def follow_up(answer: Answer, question: str, *, quote: Literal[True], **options: Unpack[AskOptions]) -> Quote: ...
-def follow_up(answer: Answer, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
-    """Ask further, ``answer.follow_up("and by month?")``: ``syn`` is shown the same tables, the statement of this
-    answer and its reading. The new answer's question is both, and can be followed up again.
-
-    Args:
-        question: what else is asked.
-        quote: as in :func:`tagframe.ask`.
-        **options: as in :func:`tagframe.ask`, except ``k`` and ``method``: the tables are those of this answer.
-
-    Raises:
-        FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
-        EmptyQuestion: the question has no words.
-        Exception: as :func:`tagframe.ask`.
-    """
+def follow_up(answer: Answer, question: str, options: AskOptions, *, quote: bool) -> Answer | Quote:
+    """See :meth:`tagframe.answer.Answer.follow_up`."""
     reader = None if answer.execution is None else answer.execution.reader
     if reader is None:
         raise FactUnknown(

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
-from tagframe.corpus.corpus import knowledge_of
-from tagframe.corpus.told import FactKey, ToldKey, as_description, checked_fact
-from tagframe.display import Shown
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.facts import FactKey, as_description, checked_fact
+from tagframe.corpus.references import ToldKey
+from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
@@ -54,7 +55,7 @@ in a few words."""
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedKeys(Shown):
+class CheckedKeys(Displayable):
     """What a model said of keys.
 
     Attributes:
@@ -107,7 +108,7 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
                 seen = any(_shown(column) for column in _columns(corpus, pair))
                 facts.update([checked_fact(_told(pair), word, "" if _repeats(why, cells) else why, cells=seen)])
         if facts:
-            knowledge_of(corpus).tell_facts(lambda known: known.with_values(facts))
+            fact_store(corpus).put(facts)
     counts = Counter(value["said"] for value in facts.values())
     return CheckedKeys(counts["yes"], counts["no"], counts["cannot tell"], tuple(failed.items()))
 
@@ -143,7 +144,7 @@ def doubtful(keys: Sequence[KeyPair]) -> list[KeyPair]:
 def prompts(corpus: Corpus) -> Iterator[tuple[Sequence[KeyPair], Prompt]]:
     """The doubtful keys that no model has judged, in packs, and a prompt for each pack."""
     keys = possible_keys(corpus)
-    known = {pair.sides for pair, _, _ in knowledge_of(corpus).known.checked}
+    known = {pair.sides for pair, _, _ in fact_store(corpus).facts.checked}
     asked = [key for key in doubtful(keys) if _told(key).sides not in known]
     asked.sort(key=lambda key: (key.left, key.right))  # pairs of one table share its description
     around: dict[str, list[str]] = defaultdict(list)
@@ -179,14 +180,14 @@ def _pair(corpus: Corpus, number: int, key: KeyPair) -> dict[str, Any]:
         "first": {"column": key.left, "holds": [*map(_facts, columns[:cut])]},
         "second": {"column": key.right, "holds": [*map(_facts, columns[cut:])]},
     }
-    if key.evidence.contained is not None and all(column.for_models for column in columns):
+    if key.evidence.contained is not None and all(not column.private for column in columns):
         plain["values of the first that the second has"] = f"{key.evidence.contained:.0%}"
     return plain
 
 
 def _facts(column: ColumnProfile) -> dict[str, Any]:
     plain: dict[str, Any] = {"type": column.declared_type or column.family, "description": column.description}
-    if column.for_models:
+    if not column.private:
         plain |= {"distinct": column.distinct, "nulls": column.nulls, "values": _shown(column)}
     return {name: value for name, value in plain.items() if value not in (None, "", [])}
 
@@ -197,7 +198,7 @@ def _columns(corpus: Corpus, key: KeyPair) -> list[ColumnProfile]:
 
 
 def _shown(column: ColumnProfile) -> list[str]:
-    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if column.for_models else []
+    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if not column.private else []
 
 
 def _told(key: KeyPair) -> ToldKey:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.semantic_model import Metric
 from tagframe.engines.registry import DIALECTS
+from tagframe.engines.sql_reader import first_tree
 from tagframe.operators.cells import one_line
 from tagframe.retrieval.words import stem, words_in
 from tagframe.semantic.ossie import SQL, tree_of
@@ -23,7 +24,7 @@ MOST = 8
 
 def metrics_of(corpus: Corpus) -> list[Metric]:
     """The metrics over tables of a corpus; those that read hidden columns are left out."""
-    models = knowledge_of(corpus).known.semantic
+    models = fact_store(corpus).facts.semantic
     found = [metric for model in models for metric in model.metrics if _is_there(metric, corpus)] if models else []
     return list({(one.name, str(one.definition)): one for one in found}.values())
 
@@ -31,7 +32,7 @@ def metrics_of(corpus: Corpus) -> list[Metric]:
 def _is_there(metric: Metric, corpus: Corpus) -> bool:
     if not all(id in corpus for id in metric.sources.values()):
         return False
-    seen = {(id, one.name) for id in {*metric.sources.values()} for one in corpus.profile(id).columns if one.for_models}
+    seen = {(id, one.name) for id in {*metric.sources.values()} for one in corpus.profile(id).for_prompts}
     return seen.issuperset(metric.reads)
 
 
@@ -127,15 +128,13 @@ def metric_lines(metrics: Iterable[Metric], tables: Mapping[str, str], dialect: 
 
 def uses(sql: str, metric: Metric, dialect: str) -> bool | None:
     """Whether a statement has the aggregates of a metric's expression; None if that cannot be told."""
-    from sqlglot import exp, parse_one
-    from sqlglot.errors import SqlglotError
+    from sqlglot import exp
 
     if metric.dialect not in SQL:
         return None
     tree = tree_of(metric.expression, metric.dialect)
-    try:
-        statement = parse_one(sql, read=dialect if dialect in DIALECTS else None)
-    except (SqlglotError, RecursionError):
+    statement = first_tree(sql, dialect if dialect in DIALECTS else "")
+    if statement is None:
         return None
     wanted = [node for node in tree.find_all(exp.AggFunc) if node.find_ancestor(exp.AggFunc) is None]
     there = {_bare(node) for node in statement.find_all(exp.AggFunc)}

@@ -12,10 +12,9 @@ from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.generation import is_empty, plain_values, rows_as_text
 from tagframe.answer.judging import Judged
-from tagframe.answer.metering import as_step, metered
 from tagframe.answer.query import can_run
 from tagframe.answer.query_quote import quote_of
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import as_step, driver, metered
 from tagframe.config import SearchSettings
 from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, warn
 from tagframe.lm import Quote

@@ -1,10 +1,10 @@
 """The catalogue: everything known of a corpus in one SQLite file, so that no work is done twice.
 
 Any SQLite tool can read the file: ``sources`` (files, with size, time and content hash), ``tables`` (their columns as
-JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables, such as keys), and ``meta``. ``meta`` holds
-the facts that users told. Every version of the file has it, so these facts survive a new version; they are also kept
-elsewhere (:mod:`tagframe.corpus.told.files`). Large arrays, such as the index of a lake, are in files of their own
-beside it, named ``….index-`` and the state of the tables.
+JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables, such as keys), and ``meta``. Large arrays,
+such as the index of a lake, are in files of their own beside it, named ``….index-`` and the state of the tables. A
+catalogue that a user saves also has the facts that people, queries and models gave; otherwise these are in a file of
+their own (:mod:`tagframe.corpus.facts`).
 
 The file is written while the work goes on, each piece in its own transaction: a killed process loses only its current
 piece, and several processes can share one file. A catalogue holds sample values of the data, so only its owner can read
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.facts import Facts
 from tagframe.corpus.mapped_arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
@@ -36,10 +37,7 @@ from tagframe.corpus.stored_profiles import (
     digest_of,
     keys_texts,
     profile_of,
-    redacted_text,
 )
-from tagframe.corpus.told.facts import BY_MODEL, Told
-from tagframe.corpus.told.files import sealed, unsealed
 from tagframe.engines.base import Stamp
 from tagframe.errors import TagframeError, UnreadableCatalogue
 
@@ -98,13 +96,15 @@ class Contents:
         root: the file or folder that was indexed; None for frames.
         ids: of the tables that were saved; None for all.
         sources: by their keys.
-        told: the facts that users told of the tables.
+        facts: those that were saved with the tables.
+        part: a digest of what its sources have and it has not; "" for nothing.
     """
 
     root: Path | None = None
     ids: tuple[str, ...] | None = None
     sources: Mapping[str, IndexedSource] = field(default_factory=dict)
-    told: Told = field(default_factory=Told)
+    facts: Facts = field(default_factory=Facts)
+    part: str = ""
 
 
 def is_catalogue(path: Path) -> bool:
@@ -121,7 +121,7 @@ class Catalogue:
     path: Path
 
     def load(self, read: ReadSketch | None = None) -> Contents:
-        """The tables, with their columns not read yet, and the told facts; empty contents if there is no file.
+        """The tables, with their columns not read yet, and the saved facts; empty contents if there is no file.
 
         Args:
             read: reads sketches when they are needed; None for :meth:`sketch` itself.
@@ -158,53 +158,18 @@ class Catalogue:
             root = self._root(meta.get("root"), meta.get("root_from_here"))
             if ids is not None:
                 ids = tuple(map(checked_text, ids))
+            facts = Facts({(checked_text(kind), tuple(of)): value for kind, of, value in meta.get("facts", ())})
+            part = checked_text(meta.get("part") or "")
         except _DAMAGE as error:
             raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
-        return Contents(root, ids, sources, _told(meta))
-
-    def salvage(self) -> Told | None:
-        """The facts that users told, from a catalogue of any version, or one that is damaged elsewhere.
-
-        None means unreadable. A catalogue that was never written is empty, which is readable.
-        """
-        try:
-            if self.path.stat().st_size == 0:
-                return Told()
-            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-                return _told_in(connection)
-        except (UnreadableCatalogue, *_DAMAGE):
-            return None
-
-    def put_told(
-        self, told: Told, hidden: Iterable[tuple[str, str, str]] = (), shown: Iterable[tuple[str, str]] = ()
-    ) -> None:
-        """Write the told facts, and remove everything about newly hidden columns, in one transaction.
-
-        Args:
-            told: all facts; the file's own facts stay if no later one replaces them.
-            hidden: source, name there and column of each newly hidden column.
-            shown: source and name there of each table with a column that is no longer hidden.
-
-        Raises:
-            UnreadableCatalogue: as :meth:`write`.
-        """
-        with self._open(write=True) as db:
-            _put_told(db, told)
-            for source, table, column in hidden:
-                _hide(db, source, table, column)
-                self.forget_arrays()  # they include hashes of cells
-            for source, table in shown:
-                # The removed parts must be read again, so the source counts as changed.
-                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
-                db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", [source, table])
+        return Contents(root, ids, sources, facts, part)
 
     def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
         """Replace the contents of the file; only tables that differ from the file's are written.
 
         Args:
-            make: gives the contents, without columns hidden in the meantime. It is called when no other process can
-                write; so a process that hides a column later finds it in the file, and removes it. Sources that are not
-                in the contents are removed.
+            make: gives the contents; it is called when no other process can write. Sources that are not in the contents
+                are removed.
             changed: the keys of the sources that differ from the file; None for all.
 
         Raises:
@@ -214,7 +179,6 @@ class Catalogue:
             contents = make()
             for key, value in self._meta(contents).items():
                 _put_meta(db, key, value)
-            _put_told(db, contents.told)
             for (key,) in db.execute("SELECT key FROM sources").fetchall():
                 if key not in contents.sources:
                     _put_tables(db, key, {}, {}, whole=True)
@@ -401,12 +365,14 @@ class Catalogue:
         db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _meta(self, contents: Contents) -> dict[str, Any]:
+        facts = [[kind, of, value] for (kind, of), value in contents.facts.values.items()]
+        also = {"ids": contents.ids, **({"facts": facts} if facts else {})}
         if contents.root is None:
-            return {"root": None, "root_from_here": None, "ids": contents.ids}
+            return {**also, "root": None, "root_from_here": None}
         root, from_here = contents.root.absolute(), None
         with suppress(ValueError):  # another drive
             from_here = Path(os.path.relpath(root, self.path.absolute().parent)).as_posix()
-        return {"root": str(root), "root_from_here": from_here, "ids": contents.ids}
+        return {**also, "root": str(root), "root_from_here": from_here}
 
     def _root(self, root: str | None, from_here: str | None) -> Path | None:
         """The indexed source: at its old path or, if it was moved with the catalogue, at its path relative to it."""
@@ -430,33 +396,6 @@ def _stamp(row: sqlite3.Row) -> Stamp:
     return Stamp(size, mtime_ns, checked_text(row["sha256"]))
 
 
-def _told(meta: Mapping[str, Any]) -> Told:
-    try:
-        if meta.get("facts") is None:
-            return Told()
-        whole = unsealed(meta["facts"].encode())
-        if whole is None:
-            raise ValueError("its checksum is wrong")
-        return Told.from_json(json.loads(whole[1]))
-    except _DAMAGE as error:
-        raise UnreadableCatalogue(f"the catalogue is damaged in the facts that users gave: {error}") from error
-
-
-def _told_in(db: sqlite3.Connection) -> Told:
-    rows = db.execute("SELECT key, value FROM meta WHERE key = 'facts'").fetchall()
-    return _told({key: json.loads(value) for key, value in rows})
-
-
-def _put_told(db: sqlite3.Connection, told: Told) -> None:
-    before = _told_in(db)
-    told = before.merged(told)
-    standing = (key for key, (value, _) in before.facts.items() if key[0] == "annotated" and value is not None)
-    if any(told.facts[key][0] is None for key in standing):
-        # These may be of cells that a model had seen, and that are hidden now.
-        db.execute("DELETE FROM vectors WHERE instr(documents, ?)", [json.dumps(BY_MODEL).strip('"')])
-    _put_meta(db, "facts", sealed(json.dumps(told.to_json()).encode()).decode())
-
-
 def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, json.dumps(value)])
 
@@ -477,7 +416,6 @@ def _put_tables(
     """Write the tables that differ from the file's; ``whole`` removes other tables of the source."""
     query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
     held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
-    # Compare the text too: if a column was hidden since, the file has less than the digest was made of.
     texts = {name: columns_text(table) for name, table in tables.items()}
     states = {name: (digest_of(table, texts[name]), texts[name]) for name, table in tables.items()}
     gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
@@ -503,15 +441,3 @@ def _put_tables(
             if column.sketch is not None and len(column.sketch.hashes)
         ]
         db.executemany("INSERT OR REPLACE INTO sketches VALUES (?, ?, ?)", sketches)
-
-
-def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
-    query = "SELECT columns, digest FROM tables WHERE source = ? AND table_name = ?"
-    row = db.execute(query, [source, table]).fetchone()
-    if row is not None:
-        try:
-            text, position = redacted_text(row["columns"], column)
-        except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue is damaged at table {table}: {error}") from error
-        db.execute("UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?", [text, source, table])
-        db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,19 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.facts import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
-from tagframe.corpus.told.facts import Told
-from tagframe.corpus.told.files import FactsFile, Kept
-from tagframe.corpus.told.store import KnowledgeStore
 from tagframe.engines.base import Engine, Stamp
-from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, UnreadableFacts, warn
+from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 T = TypeVar("T")
-
-WithHidden = Callable[[Sequence[TableProfile]], tuple[TableProfile, ...]]
-"""From tables to the same with the values of hidden columns; never to be written down or shown."""
 
 PUT_DOWN_EVERY = 2.0
 """Seconds of profiling between two writes of finished tables to the catalogue."""
@@ -45,35 +39,21 @@ class SourceCatalogue:
     Attributes:
         catalogue: None for no catalogue.
         strict: whether the user named it.
-        facts: the file of facts told about the same data; None for no file.
-        beside: the facts of a file beside the data.
+        facts: the store of facts about the same data.
     """
 
     catalogue: Catalogue | None
     strict: bool = False
-    facts: FactsFile | None = None
-    beside: Kept | None = None
+    facts: FactStore = field(default_factory=FactStore)
     _waiting: dict[str, IndexedSource] = field(default_factory=dict, init=False)
     _since: float = field(default_factory=time.monotonic, init=False)
 
-    @cached_property
-    def knowledge(self) -> KnowledgeStore:
-        """The store of facts told about the data."""
-        return KnowledgeStore(None, self.facts, self.catalogue, self.beside)
-
     def load(self) -> Contents:
-        """The contents of the catalogue; if it cannot be read, only the facts that the user told.
+        """The contents of the catalogue; empty contents if it cannot be read.
 
         Raises:
-            UnreadableFacts: the facts that the user told cannot be read.
-            UnreadableCatalogue: the catalogue cannot be read, and the user named it.
+            UnreadableCatalogue: it cannot be read, and the user named it.
         """
-        is_told = self.knowledge.read()  # a user tells a fact only once
-        contents = self._loaded(is_told=is_told)
-        self.knowledge.add(contents.told)
-        return contents
-
-    def _loaded(self, *, is_told: bool) -> Contents:
         if self.catalogue is None:
             return Contents()
         try:
@@ -81,19 +61,12 @@ class SourceCatalogue:
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
-            told = self.catalogue.salvage()
-            if told is None and not is_told:
-                raise UnreadableFacts(
-                    f"{self.catalogue.path} is damaged. It has the only copy of the facts that you gave about "
-                    "this data, such as hidden columns. The data is not opened, so that nothing hidden is shown. "
-                    "Restore the file from a backup; or delete it, open the data, and give the facts again"
-                ) from error
             if self._is_replaceable(error):
                 warn(f"everything is profiled again: {error}", CatalogueWarning)
             else:
                 warn(f"everything is profiled again, and kept in memory only: {error}", CatalogueWarning)
                 self.catalogue = None
-            return Contents(told=told or Told())
+            return Contents()
 
     def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
         """Write the contents to the catalogue; ``contents`` is called at the time of writing."""
@@ -109,28 +82,12 @@ class SourceCatalogue:
     def flush(self) -> None:
         """Save the waiting tables."""
         for source in self._waiting.values():
-            self._tried(lambda catalogue, source=source: catalogue.add(lambda: self._surely_shown(source)))  # type: ignore[misc]
+            self._tried(lambda catalogue, source=source: catalogue.add(lambda: source))  # type: ignore[misc]
         self._waiting, self._since = {}, time.monotonic()
-
-    def _surely_shown(self, source: IndexedSource) -> IndexedSource:
-        """The source without tables that may have hidden columns.
-
-        A table's id is only known when all tables are read, so such tables are saved at the end.
-        """
-        known = self.knowledge.known
-        hidden = {table for table, _ in known.withheld}
-        computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
-        kept = {
-            name: profile
-            for name, profile in source.tables.items()
-            if name not in computed
-            and not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
-        }
-        return replace(source, tables=kept)
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as stored in the catalogue; their columns are read later, which frees memory."""
-        held = self._loaded(is_told=True).sources
+        held = self.load().sources
         return {key: held.get(key, source) for key, source in sources.items()}
 
     def _tried(self, work: Callable[[Catalogue], None]) -> None:
@@ -156,16 +113,17 @@ class SourceCatalogue:
         return True
 
 
-def cached(title: str, source: bytes) -> Catalogue | None:
+def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     """The catalogue of a source in the user's cache folder; None, with a warning, if there can be none.
 
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has hidden cells.
     """
     import platformdirs
 
-    digest = hashlib.sha256(source).hexdigest()[:16]
+    digest = hashlib.sha256(source + part.encode()).hexdigest()[:16]
     folder = platformdirs.user_cache_path("tagframe") / "catalogues"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -177,14 +135,14 @@ def cached(title: str, source: bytes) -> Catalogue | None:
     return Catalogue(file)
 
 
-def cache_of(path: Path) -> Catalogue | None:
+def cache_of(path: Path, part: str = "") -> Catalogue | None:
     """:func:`cached`, for a file or a folder."""
     source = path.resolve()
-    return cached(source.stem, os.fsencode(source))
+    return cached(source.stem, os.fsencode(source), part)
 
 
-class FactStore:
-    """Facts by their kind and by the state of the tables that they were computed from.
+class ComputedStore:
+    """Facts computed from tables, by their kind and by the state of the tables that they were computed from.
 
     Shared by a corpus and its subsets; safe to use from several threads.
 
@@ -198,15 +156,6 @@ class FactStore:
         self._whole = whole
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         self._lock = threading.Lock()
-        self._with_hidden: WithHidden | None = None
-
-    def reads(self, with_hidden: WithHidden) -> None:
-        """Take the reader of hidden columns of the corpus that this store is made for; subsets have the same one."""
-        self._with_hidden = self._with_hidden or with_hidden
-
-    def with_hidden(self, tables: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
-        """The tables with their hidden columns' values, to infer keys from: never to be written down or shown."""
-        return tuple(tables) if self._with_hidden is None else self._with_hidden(tables)
 
     @staticmethod
     def state(tables: Iterable[TableProfile], *more: str) -> str:
@@ -315,7 +264,7 @@ class FactStore:
             self._known[kind, name] = state, value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_with_hidden": None}
+        return {**self.__dict__, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())

@@ -5,36 +5,39 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
-from tagframe import results
-from tagframe import version as this
+from tagframe import config, results
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import FactStore, Origin, save
-from tagframe.corpus.hidden_values import reader_of
+from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
+from tagframe.corpus.corpus_keys import CorpusKeys
+from tagframe.corpus.facts import Facts, FactStore
+from tagframe.corpus.facts_toml import facts_of_data, write_facts
+from tagframe.corpus.hiding import (
+    Lists,
+    View,
+    VisibleFacts,
+    checked_names,
+    unmatched_error,
+    warn_of_computed,
+    with_private,
+)
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told.facts import EVERYBODY, MODELS, NO_JOINS, FactKey, Knowledge, Told, by_table, plain_name
-from tagframe.corpus.told.files import write_facts
-from tagframe.corpus.told.store import CorpusKeys, KnowledgeStore
 from tagframe.corpus.vectors import VectorStore
-from tagframe.display import Shown, rows_html
-from tagframe.doors import with_doors
+from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.hiding import Hiding
 from tagframe.errors import (
     ColumnNotFound,
-    HiddenColumn,
     InvalidArgument,
     OtherVersion,
     SourceNotFound,
@@ -44,24 +47,25 @@ from tagframe.errors import (
     did_you_mean,
     suggesting_names,
 )
+from tagframe.version import __version__
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import (
-        annotate,
-        check_keys,
-        describe,
-        forget,
-        learn,
-        retrieve_tables,
-        to_ossie,
-        tools,
-    )
+    from os import PathLike
+
+    from tagframe.agents.schemas import Format
+    from tagframe.agents.tools import Tools
+    from tagframe.answer.annotating import Annotated
+    from tagframe.answer.checked_keys import CheckedKeys
+    from tagframe.config import CallSettings
+    from tagframe.learning import Learned
+    from tagframe.lm import Budget, Quote
+    from tagframe.retrieval import RetrievedTables, RetrieveOptions
+    from tagframe.semantic.descriptions import Described
 
 _LISTED = 20
 
 
-@with_doors
-class Corpus(Shown):
+class Corpus(Displayable):
     """Tables to search and to join, made by :func:`tagframe.open_corpus`; immutable, cheap to subset and to pickle.
 
     >>> import pandas as pd, tagframe as tf
@@ -81,8 +85,14 @@ class Corpus(Shown):
         is_whole: bool = True,
         problems: Sequence[UnreadableTable] = (),
         vectors: VectorStore | None = None,
-        knowledge: KnowledgeStore | None = None,
         facts: FactStore | None = None,
+        computed: ComputedStore | None = None,
+        part: str = "",
+        private: frozenset[Column] = frozenset(),
+        under: Corpus | None = None,
+        again: Callable[[], Corpus] | None = None,
+        followed: Refreshing | None = None,
+        changes: Sequence[str] = (),
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -93,8 +103,14 @@ class Corpus(Shown):
             is_whole: whether these are all its tables.
             problems: the tables that could not be read.
             vectors: the store of vectors.
-            knowledge: the store of facts told by the user.
-            facts: the store of facts computed from its tables.
+            facts: the store of facts that people, queries and models gave.
+            computed: the store of facts computed from its tables.
+            part: a digest of what its sources have and it has not; "" for nothing.
+            private: the private columns beside those that the store of facts knows.
+            under: the corpus to which this one adds a table.
+            again: opens the source again.
+            followed: has the newest corpus of the source, if this one follows it.
+            changes: see :attr:`changes`.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -109,35 +125,60 @@ class Corpus(Shown):
         self._is_whole = is_whole
         self._problems = tuple(problems)
         self._vectors = VectorStore() if vectors is None else vectors
-        self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
-        self._facts.reads(reader_of(self._origins))
-        self._whole: Future[Corpus] | None = None
-        self._under: Corpus | None = None
-        self._again: Callable[[], Corpus] | None = None
-        self._changes: tuple[str, ...] = ()
-        self._followed: Refreshing | None = None
-        self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
+        self._computed = ComputedStore() if computed is None else computed
+        self._part = part
+        self._private = private
+        self._under = under
+        self._again = again
+        self._followed = followed
+        self._changes = tuple(changes)
+        # What follows from these, made when it is needed.
+        self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
+        self._applied: tuple[Facts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
-        self._statements: tuple[Told, tuple[Statement, ...]] | None = None
+        self._statements: tuple[Facts, tuple[Statement, ...]] | None = None
+
+    def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
+        """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
+        shared: dict[str, Any] = {
+            "root": self._root,
+            "is_whole": False,
+            "problems": self._problems,
+            "vectors": self._vectors,
+            "facts": self._facts,
+            "computed": self._computed,
+            "part": self._part,
+            "private": self._private,
+        }
+        return Corpus(profiles, origins, **{**shared, **changed})
+
+    def _with(self, **changed: Any) -> Corpus:
+        """A corpus of the same tables that differs in the ``changed`` arguments."""
+        same: dict[str, Any] = {
+            "is_whole": self._is_whole,
+            "under": self._under,
+            "again": self._again,
+            "followed": self._followed,
+            "changes": self._changes,
+        }
+        return self._of(self._found, self._origins, **{**same, **changed})
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
         """The profile of every table, sorted by id, with the facts that users gave about it."""
-        return self._with_knowledge()[0]
+        return self._with_facts()[0]
 
     @property
     def _by_id(self) -> dict[str, TableProfile]:
-        return self._with_knowledge()[1]
+        return self._with_facts()[1]
 
-    def _with_knowledge(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
-        known = self._knowledge.known
-        if self._told is None or self._told[0] is not known:
-            # Removed permanently: a column hidden in the middle of a session is in no pickle of the corpus, either.
-            self._found = known.without_hidden(self._found)
-            profiles = known.applied(self._found)
-            self._told = known, profiles, {profile.id: profile for profile in profiles}
-        return self._told[1], self._told[2]
+    def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
+        facts, known = self._facts.facts, self._applied
+        if known is None or known[0] is not facts:
+            profiles = with_private(facts.applied(self._found), self._private | facts.private)
+            known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
+        return known[1], known[2]
 
     @property
     def keys(self) -> CorpusKeys:
@@ -145,90 +186,113 @@ class Corpus(Shown):
 
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
-        return CorpusKeys(self._knowledge, self.profiles, self)
+        return CorpusKeys(self._facts, self)
 
-    def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
-        """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
+    def hide(self, *names: str) -> Corpus:
+        """A corpus without some tables and columns: for it, they do not exist. This one stays as it is.
 
-        Tables are read and merged without the column. The catalogue's data about its cells is removed, sketches too.
-        Tables still join on it by their keys, for which its cells are read again in memory; the other column of such a
-        key is not in the result. The column cannot be
-        compared or tested. The guide "Security and privacy" says what a join can tell. The fact belongs to the data,
-        wherever it is: a copy of the file, even one with small changes, is also opened without the column.
-
-        Columns of views, and columns that a database computes, are hidden with it if they contain its cells or values
-        computed from them; for a view that is made later, this holds when the data is opened again. A view that only
-        filters, joins or sorts by the column is not hidden.
+        Nothing of them is in the new corpus: no rows, no profile, no vector, no fact that names them, and so no prompt,
+        message, catalogue or pickle of it. Tables do not join on them. To open data without ever reading the hidden
+        cells, use ``open_corpus(…, hide=[…])``, or ``hide = […]`` in a ``tagframe.toml`` beside the data.
 
         Args:
-            column: ``table.column``, with or without the database.
-            from_models: hide the cells from models only, and from everything that is written down: frames that are read
-                and merged have them; prompts, logs and catalogues do not. Operators refuse the column of such a frame
-                by name. Statements (``tf.exec_sql``, ``tf.ask``) do not see it, because a model reads their results. If
-                you rename the column, or compute another from it, tagframe does not know that.
-            joinable: whether tables join on the column.
+            *names: tables, with or without their databases, and columns as ``table.column``. A name hides every table
+                and column that has it.
 
         Warns:
-            UnclearViewWarning: a view of the same server calls a function that may read the column, and its definition
-                is not known.
+            HidingWarning: a view or a generated column is computed from what is hidden. It can still be read; hide it
+                by name, too, if it should not be.
+
+        Raises:
+            TableNotFound, ColumnNotFound: nothing has one of these names.
+            InvalidArgument: what is given is not names.
+        """
+        hidden = Hiding(checked_names("hide", names))
+        view = View.of(self.profiles, hidden)
+        if hidden.unmatched:
+            tables = {one.id: [column.name for column in one.columns] for one in self.profiles}
+            raise unmatched_error(hidden.unmatched[0], tables)
+        made, again = self._seen_by(view), self._again
+        return made if again is None else made._with(again=lambda: again().hide(*names))
+
+    def _seen_by(self, view: View) -> Corpus:
+        """The corpus of what is visible, with engines that offer nothing else."""
+        origins = view.origins(self._found, self._origins)
+        before = {id(origin.engine) for origin in self._origins.values()}
+        shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
+        warn_of_computed(*filter(None, shrunk.values()))
+        return self._of(
+            view.profiles(self._found),
+            origins,
+            problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
+            vectors=VectorStore(),
+            facts=VisibleFacts(self._facts, view),
+            computed=ComputedStore(),
+            part=self._part or "hidden",
+        )
+
+    def private(self, *columns: str, undo: bool = False) -> None:
+        """Keep the cells of columns for people: no prompt has them, and no statement of a model or an agent reads them.
+
+        You read, join and merge the columns as ever. Operators refuse them by name, whole-row prompts leave them out,
+        and every statement (``tf.ask``, ``tf.exec_sql``, ``run_sql`` of an agent) is refused if it names one, also
+        your own: its rows may go to a model. The fact is kept with the data.
+
+        If you rename such a column in a frame, or compute another one from it, tagframe does not know that.
+
+        Args:
+            *columns: ``table.column``, with or without the database.
+            undo: make them ordinary columns again.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        table, name = self._column(column)
-        self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
-        whom = MODELS if from_models else EVERYBODY
-        self._knowledge.tell({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
-        self._knowledge.warn_of_unclear()
-
-    def show(self, column: str) -> None:
-        """Undo :meth:`hide`; the column is profiled again when the corpus is opened next.
-
-        A column that is hidden because it is computed from another one is shown alone, until the other is hidden again.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-        """
-        told = [of for (kind, of), (whom, _) in self._knowledge.told.facts.items() if kind == "hidden" and whom]
-        try:
-            table, name = self._column(column)
-        except ColumnNotFound:  # hidden, but no longer there
-            gone = [of for of in told if column in (".".join(of), ".".join(of).partition(".")[2])]
-            if len(gone) != 1:
-                raise
-            table, name = gone[0]
-        there = {one.name for one in self.profile(table).columns} if table in self else set()
-        same = [of for of in told if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
-        # Also for a computed column.
-        shown: dict[FactKey, None] = {("hidden", of): None for of in [(table, name), *same]}
-        self._knowledge.tell_facts(lambda told: told.with_values(shown))
-
-    def adopt(self) -> int:
-        """Take what was told about the data that this is a copy of: its descriptions, keys and learned queries.
-
-        Columns hidden there are hidden here anyway. Nothing is written there, and later facts there are not taken.
-
-        Returns:
-            The number of facts taken; 0 if this is no copy of data about which something was told.
-        """
-        return self._knowledge.adopt()
+        named = [self._column(column) for column in columns]
+        for table, _ in named:
+            self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
+        if undo and (listed := [column for column in named if column in self._private]):
+            raise InvalidArgument(
+                f"{'.'.join(listed[0])} is private by open_corpus(private=[…]) or the private = […] of a "
+                "tagframe.toml: leave it out there, and open the data again"
+            )
+        self._facts.put({("private", column): None if undo else True for column in named})
 
     @property
-    def hidden(self) -> pd.DataFrame:
-        """The hidden columns of these tables: a row for each.
+    def private_columns(self) -> list[str]:
+        """The private columns, as ``database.table.column``."""
+        private = {*self._private, *self._facts.facts.private}
+        of_these = (self._by_id[table] for table in sorted({table for table, _ in private}) if table in self._by_id)
+        return [f"{one.id}.{column.name}" for one in of_these for column in one.columns if column.private]
 
-        Columns are ``table``, ``column``, ``hidden_from`` ("everybody" or "models") and ``joinable`` (whether tables
-        join on it).
+    def without_private(self) -> Corpus:
+        """The corpus for agents: as :meth:`hide` of all private columns."""
+        names = self.private_columns
+        if not names:
+            return self
+        if self._for_agents is None or self._for_agents[0] is not self.profiles:
+            self._for_agents = self.profiles, self.hide(*names)
+        return self._for_agents[1]
+
+    def adopt(self, other: Corpus | str | Path) -> int:
+        """Take the facts about other data for the tables that this corpus has, too: of a copy, or of a moved folder.
+
+        Keys, descriptions, learned queries and models' texts are taken, and replace those that this corpus has of the
+        same tables and columns. A table is the one with the same id here, or else the only one with the same name.
+        Nothing is written there, and later facts there are not taken.
+
+        Args:
+            other: a corpus; the path that data had when facts were given about it; or a file that :meth:`save_facts`
+                wrote. A server is opened first, and given as a corpus.
+
+        Returns:
+            How many facts are new or different here.
+
+        Raises:
+            SourceNotFound: nothing is known about the data at this path.
+            UnreadableFacts: the facts cannot be read.
         """
-        withheld = by_table(self._knowledge.known.withheld)
-        rows = [
-            (profile.id, column.name, EVERYBODY if column.hidden else MODELS, not column.unjoined)
-            for profile in self.profiles
-            if profile.id in withheld
-            for column in profile.columns
-            if not column.for_models
-        ]
-        return pd.DataFrame(rows, columns=["table", "column", "hidden_from", "joinable"])
+        facts = other._facts.facts if isinstance(other, Corpus) else facts_of_data(other)
+        return self._facts.adopt(facts, self.ids)
 
     @property
     def learned(self) -> pd.DataFrame:
@@ -236,9 +300,9 @@ class Corpus(Shown):
 
         Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
         runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
-        Values of hidden columns are left out.
+        Values of private columns are left out.
         """
-        ordered = sorted(statements_of(self), key=lambda one: (-one.times, -one.at, one.fact))
+        ordered = sorted(self._learned(), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
             (one.question, one.shown, list(one.tables), list(map(str, one.joins)), one.times, one.by,
              pd.Timestamp(one.at, unit="s", tz="UTC"))
@@ -246,8 +310,18 @@ class Corpus(Shown):
         ]  # fmt: skip
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
 
+    def _learned(self) -> tuple[Statement, ...]:
+        """The statements over these tables, the earliest first, without values of private columns."""
+        facts = self._facts.facts
+        if self._statements is None or self._statements[0] is not facts:
+            private, ids = private_of(self), self._by_id.keys()
+            here = [one for one in facts.statements if ids >= set(one.tables)]
+            bare = (one.without_cells() if private and one.reads(private) else one for one in here)
+            self._statements = facts, tuple(bare)
+        return self._statements[1]
+
     def save_facts(self, path: str | Path) -> Path:
-        """Write the facts that users gave (hidden columns, keys, descriptions) to a file that people can read.
+        """Write the facts that users gave (private columns, keys, descriptions) to a file that people can read.
 
         A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
         data is opened, also by other users.
@@ -258,7 +332,7 @@ class Corpus(Shown):
         Raises:
             OSError: it cannot be written.
         """
-        return write_facts(Path(path), self._knowledge.kept())
+        return write_facts(Path(path), self._facts.facts)
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))
@@ -267,26 +341,6 @@ class Corpus(Shown):
     def ids(self) -> tuple[str, ...]:
         """The id of every table, sorted: ``database.table``."""
         return tuple(self._by_id)
-
-    @property
-    def unprofiled(self) -> tuple[str, ...]:
-        """The ids of tables of a first look that are not profiled yet; their rows can be read."""
-        return tuple(
-            profile.id
-            for profile in self._found
-            if profile.rows is None and profile.id in self._origins and self._origins[profile.id].engine is not None
-        )
-
-    def whole(self, timeout: float | None = None) -> Corpus:
-        """The corpus with all tables profiled; after a first look, this waits for them.
-
-        Args:
-            timeout: seconds to wait; None for no limit.
-
-        Raises:
-            TimeoutError: the time is over.
-        """
-        return self if self._whole is None else self._whole.result(timeout)
 
     def refresh(self) -> Corpus:
         """The corpus as its source is now: opened again with the same arguments; this one stays as it is.
@@ -301,9 +355,8 @@ class Corpus(Shown):
         if self._again is None:
             raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
         now = self._again()
-        now._knowledge = self._knowledge.follow(now._knowledge)  # what is told to one of them holds for both
-        now._changes = changes(self._by_id, now._by_id)
-        return now
+        now = now._with(facts=self._facts.follow(now._facts))  # facts given to one of them hold for both
+        return now._with(changes=changes(self._by_id, now._by_id))
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -318,48 +371,281 @@ class Corpus(Shown):
         """
         return self if self._followed is None else self._followed.corpus()
 
-    if TYPE_CHECKING:
-        annotate = annotate
-        check_keys = check_keys
-        describe = describe
-        forget = forget
-        learn = learn
-        retrieve_tables = retrieve_tables
-        to_ossie = to_ossie
-        tools = tools
-    else:
+    # --- done by rooms above, which are imported at the first call -------------------------------------------------
+
+    @overload
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        anchor: str | None = ...,
+        quote: Literal[False] = ...,
+        **options: Unpack[RetrieveOptions],
+    ) -> RetrievedTables: ...
+    @overload
+    def retrieve_tables(
+        self, question: str, *, anchor: str | None = ..., quote: Literal[True], **options: Unpack[RetrieveOptions]
+    ) -> Quote: ...
+    @overload
+    def retrieve_tables(
+        self, question: str, *, anchor: str | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
+    ) -> RetrievedTables | Quote: ...
+    def retrieve_tables(
+        self, question: str, *, anchor: str | None = None, quote: bool = False, **options: Unpack[RetrieveOptions]
+    ) -> RetrievedTables | Quote:
+        """Find the tables of this corpus that answer a question together.
+
+        Args:
+            question: in plain language.
+            anchor: id of a table that is in the set already; the join plan starts from its rows.
+            quote: return the cost of the model calls instead; nothing is sent.
+            **options: ``k``, ``method``, ``evidence`` and the others of :func:`tagframe.retrieve_tables`.
+
+        Raises:
+            TagframeError: as :func:`tagframe.retrieve_tables`.
+        """
+        from tagframe import retrieval
+
+        return retrieval.retrieve_tables(question, self, anchor=anchor, quote=quote, **options)
+
+    def learn(
+        self,
+        queries: str | Path | pd.DataFrame,
+        sql: str | None = None,
+        *,
+        literals: bool = False,
+        dialect: str | None = None,
+    ) -> Learned:
+        """Learn from past statements over these tables; this corpus and all its subsets know them afterwards.
+
+        Args:
+            queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
+                with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
+            sql: the statement, if ``queries`` is the question that it answers.
+            literals: whether the literals of statements are kept: they are data.
+            dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
+
+        Raises:
+            SourceNotFound: no such file, or no server that keeps a log.
+            InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
+        """
+        from tagframe import learning
+
+        return learning.learn(self, queries, sql, literals=literals, dialect=dialect)
+
+    def forget(self, what: str | None = None) -> int:
+        """Take back what was learned from statements.
+
+        Args:
+            what: a statement, a question, or the source of statements (``"queries.sql"``); None for all.
+
+        Returns:
+            The number of forgotten statements. A statement that also has another source stays known from that source.
+
+        Raises:
+            InvalidArgument: ``what`` is not text.
+        """
+        from tagframe import learning
+
+        return learning.forget(self, what)
+
+    @overload
+    def describe(self, name: str, text: str) -> None: ...
+    @overload
+    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
+    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
+        """Describe a table or a column; the text is searched, and models read it.
+
+        Without a text, read many descriptions:
+
+        - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders
+          ``database_description``. Empty descriptions are skipped; of two descriptions of the same thing, the later one
+          counts.
+        - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a
+          dbt project, the YAML of Snowflake's semantic views. Its descriptions, synonyms, keys and metrics stand below
+          a person's, and above what is inferred. Its keys are checked against the rows. The same model, read again,
+          replaces what it described before.
+        - a folder of such files.
+
+        Args:
+            name: ``table``, ``table.column`` or either with the database before it; or the file, folder or frame.
+            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
+
+        Returns:
+            For many descriptions: what was used, the names that are unknown, what could not be read, and the keys that
+            do not hold for all rows.
+
+        Raises:
+            TableNotFound, ColumnNotFound: no such table or column.
+            SourceNotFound, InvalidArgument: no such file, or one of another form.
+        """
+        from tagframe.semantic.describe import describe
+
+        return describe(self, name, text)
+
+    def to_ossie(self, path: str | Path) -> Path:
+        """Write what is known of the tables as a semantic model of Apache Ossie (YAML), for people to review.
+
+        Semantic models that were read are written as they were, with your own descriptions in place of theirs and
+        without keys that you forbade. All else is one more model: the other tables, and keys with their chance and
+        evidence in ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as
+        ``inferred``: keys, primary keys, descriptions by a model, and words of learned questions as synonyms.
+        ``corpus.describe`` does not read such parts as declared: remove the extension from those that are right. Hidden
+        columns are left out of that model.
+
+        Args:
+            path: of the file; an existing one is replaced.
+
+        Returns:
+            The path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        from tagframe.semantic.writing import to_ossie
+
+        return to_ossie(self, path)
+
+    @overload
+    def annotate(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> Annotated: ...
+    @overload
+    def annotate(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
+    def annotate(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> Annotated | Quote:
+        """Have a model describe each table, and each column whose name does not explain it.
+
+        The model reads names, types, a few values of columns that are not hidden, keys, and learned statements. Its
+        descriptions begin with "≈". They are searched and shown to models like other descriptions, but a person's
+        description counts more. An annotated table is not asked about again unless its columns change; a table in
+        pieces is asked about once.
+
+        Args:
+            quote: return the cost instead; nothing is sent.
+            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``.
+
+        Returns:
+            How many tables and columns were described, and the tables without a usable answer. Answers are kept even if
+            a budget, an interruption or a replayed store without some answers ends the call.
+
+        Raises:
+            NotConfigured: no model is set.
+            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
+        """
+        from tagframe.answer.annotating import annotated, quoted
+        from tagframe.lm import get_lm
+
+        with config.of_call(self.annotate, settings):
+            model = get_lm()
+            return quoted(self, model) if quote else annotated(self, model)
+
+    @overload
+    def check_keys(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> CheckedKeys: ...
+    @overload
+    def check_keys(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
+    def check_keys(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> CheckedKeys | Quote:
+        """Have a model judge the keys of which names and values leave a doubt.
+
+        These are the pairs of columns with a chance between 0.2 and 0.8, and those of a column with several almost
+        equally likely ones. The model reads names, types, counts, a few values of columns that are not hidden, and the
+        known keys of both tables; a dozen pairs are one prompt. It says yes, no, or that it cannot tell, and why. Its
+        word is evidence: it moves every chance by the same odds, and ``corpus.keys.frame()`` shows it as ``origin``
+        "model". A person's word (``corpus.keys.add``, ``corpus.keys.forbid``) stands above it; ``corpus.keys.forget``
+        removes it. A pair is asked about once. It also works for schemas without rows.
+
+        Args:
+            quote: return the cost instead; nothing is sent.
+            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``, ``budget=0.5``.
+
+        Returns:
+            How many pairs were judged, and those without a usable answer. Answers are kept even if a budget, an
+            interruption or a replayed store without some answers ends the call.
+
+        Raises:
+            NotConfigured: no model is set.
+            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
+        """
+        from tagframe.answer.checked_keys import checked, quoted
+        from tagframe.lm import get_lm
+
+        with config.of_call(self.check_keys, settings):
+            model = get_lm()
+            return quoted(self, model) if quote else checked(self, model)
+
+    @overload
+    def tools(
+        self,
+        *,
+        format: None = ...,
+        ask: bool = ...,
+        learn: bool = ...,
+        budget: Budget | float | None = ...,
+        to: str | PathLike[str] | None = ...,
+    ) -> Tools: ...
+    @overload
+    def tools(
+        self,
+        *,
+        format: Format,
+        ask: bool = ...,
+        learn: bool = ...,
+        budget: Budget | float | None = ...,
+        to: str | PathLike[str] | None = ...,
+    ) -> list[dict[str, Any]]: ...
+    def tools(
+        self,
+        *,
+        format: Format | None = None,
+        ask: bool = False,
+        learn: bool = False,
+        budget: Budget | float | None = None,
+        to: str | PathLike[str] | None = None,
+    ) -> Tools | list[dict[str, Any]]:
+        """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
+
+        Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
+        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it.
+        Tools never write to a source, and never show cells of hidden columns, even if they are hidden from models only.
+
+        >>> import pandas as pd, tagframe as tf
+        >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
+        >>> [tool.__name__ for tool in tools][:4]
+        ['find_tables', 'describe_tables', 'plan_joins', 'run_sql']
+        >>> tools.call("run_sql", {"sql": "SELECT COUNT(*) AS n FROM film"})["rows"]
+        [[2]]
+
+        Args:
+            format: "openai" or "anthropic" returns a list of dictionaries in the format of that provider's API instead.
+            ask: add a tool that has the configured model answer a question; it needs a budget.
+            learn: add a tool that keeps a statement as the answer to a question.
+            budget: the limit on the model's cost, for all calls of all tools together; a number is in dollars. Without
+                a budget, no model is asked, and statements have no LM functions.
+            to: a folder in which tools may write new Parquet files; without it, they write none.
+
+        Raises:
+            InvalidArgument: an unknown format, ``ask`` without a budget, or ``to`` is not a folder.
+        """
+        from tagframe.agents.tools import Tools
+        from tagframe.lm import Budget
+
+        account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)
+        made = Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
+        return made if format is None else made.schemas(format)
+
+    if not TYPE_CHECKING:
         __getattr__ = suggesting_names("Corpus")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process does not wait for the profiles; and it gets no hidden cells.
-        known = self._knowledge.known
-        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_told", "_statements"])
-        state = {**self.__dict__, **left}
-        found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
-        return {**state, "_found": found, "_origins": origins, "version": this.__version__}
+        # Another process opens nothing again, and makes what follows itself.
+        left = dict.fromkeys(["_again", "_followed", "_names", "_applied", "_statements", "_for_agents"])
+        return {**self.__dict__, **left, "version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         version = state.pop("version", "of another version")
-        if version != this.__version__:
+        if version != __version__:
             raise OtherVersion(
-                f"this corpus was pickled by tagframe {version}, and this is {this.__version__}: "
+                f"this corpus was pickled by tagframe {version}, and this is {__version__}: "
                 "open the source again with tagframe.open_corpus"
             )
         self.__dict__.update(state)
-        self._facts.reads(reader_of(self._origins))
-
-    def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
-        """The origins of the tables; frames are in memory only, and leave out their hidden columns."""
-        drops: dict[int, tuple[FrameEngine, dict[str, set[str]]]] = {}
-        for table, columns in by_table(known.hidden).items():
-            origin = self._origins.get(table)
-            if origin is not None and isinstance(origin.engine, FrameEngine):
-                drops.setdefault(id(origin.engine), (origin.engine, defaultdict(set)))[1][origin.table] |= columns
-        slim = {engine_id: engine.without(columns) for engine_id, (engine, columns) in drops.items()}
-        return {
-            table: replace(origin, engine=slim.get(id(origin.engine), origin.engine)) if slim else origin
-            for table, origin in self._origins.items()
-        }
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -436,8 +722,7 @@ class Corpus(Shown):
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
-        unseen = self._knowledge.says_unseen(str(id))
-        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}{unseen}")
+        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
@@ -447,13 +732,12 @@ class Corpus(Shown):
 
         Args:
             id: as for :meth:`profile`.
-            columns: which of them, in this order; None for all that are not hidden.
+            columns: which of them, in this order; None for all.
             limit: the largest number of rows; None for all.
 
         Raises:
             TableNotFound: no such table.
             ColumnNotFound: no such column.
-            HiddenColumn: a named column is hidden.
             SourceNotFound: the file is no longer there, or only a schema is known.
             UnreadableTable: the rows cannot be read.
         """
@@ -461,25 +745,16 @@ class Corpus(Shown):
         if isinstance(columns, str):
             raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
         names = [column.name for column in profile.columns]
-        hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
             if column not in names:
-                unseen = self._knowledge.says_unseen(str(column))
-                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}{unseen}")
-            if column in hidden:
-                raise HiddenColumn(
-                    f"{profile.id}.{column} is hidden: its cells cannot be read; "
-                    f"corpus.show({f'{profile.id}.{column}'!r}) shows it again"
-                )
-        if columns is None and hidden:
-            columns = [name for name in names if name not in hidden]
+                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}")
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
         frame = self._scan(profile, columns, limit)
-        unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
+        private = frozenset(column.name for column in profile.columns if column.private)
         described = {column.name: column.description for column in profile.columns if column.description}
         results.remember(
-            frame, table=profile.id, unprompted=unprompted & {*frame.columns} or None, descriptions=described or None
+            frame, table=profile.id, private=private & {*frame.columns} or None, descriptions=described or None
         )
         return frame
 
@@ -521,67 +796,8 @@ class Corpus(Shown):
         origins = {id: self._origins[id] for id in kept if id in self._origins}
         return self._of(kept.values(), origins, is_whole=self._is_whole and len(kept) == len(self))
 
-    def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
-        """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
-        shared = {
-            "root": self._root,
-            "is_whole": False,
-            "problems": self._problems,
-            "vectors": self._vectors,
-            "knowledge": self._knowledge,
-            "facts": self._facts,
-        }
-        return Corpus(profiles, origins, **{**shared, **changed})
-
-    def for_reader(
-        self,
-        name: str,
-        *,
-        hide: Sequence[str] | None = None,
-        tables: Sequence[str] | None = None,
-        where: Mapping[str, str] | None = None,
-        say_hidden: bool = False,
-    ) -> Corpus:
-        """What one reader sees: a corpus of fewer tables, columns and rows, which knows nothing of the others.
-
-        Profiles of tables with a row rule are made of their visible rows. Keys are inferred from what is seen.
-        Statements run in SQLite over a copy of what is seen. Learned queries, and a model's texts, are left out. What
-        is told to the reader's corpus is not kept. It cannot be pickled.
-
-        Args:
-            name: of the reader. With nothing else, what was given last for this name is used; it is kept with the other
-                facts about the data.
-            hide: tables, and columns as ``table.column``, that the reader does not see. Columns computed from them are
-                hidden, too.
-            tables: those that the reader sees; None for all. The tables of a server must be named.
-            where: by table, a condition in SQLite's SQL over its own columns, hidden ones too: ``"region = 'EU'"``.
-                Only rows for which it is true are seen.
-            say_hidden: whether messages say that something may not be seen. Otherwise it does not exist.
-
-        Raises:
-            TableNotFound, ColumnNotFound: a name that is not there.
-            InvalidArgument: no such reader; a rule that is no condition, or tests a column of several kinds of cells; a
-                server without ``tables``; a table that is computed from one with a rule and has none.
-            UnreadableTable: the rows of a table with a rule cannot be read.
-        """
-        if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"a reader has a name; got {name!r}")
-        fact: FactKey = "reader", (name,)
-        given = hide is not None or tables is not None or where is not None or say_hidden
-        if not given:
-            kept = self._knowledge.told.facts.get(fact, (None, 0.0))[0]
-            if kept is None:
-                raise InvalidArgument(f"no reader {name!r} is known: say what the reader sees, for_reader({name!r}, …)")
-            sight = Sight(**kept)
-        else:
-            sight = Sight(hide or (), tables, where or {}, say_hidden)
-        profiles, origins, told = seen_by(sight, self.whole(), self._knowledge, check=given)
-        if given:
-            self._knowledge.tell({fact: sight.to_json()})
-        return Corpus(profiles, origins, is_whole=False, knowledge=told)
-
     def union(self, other: Corpus) -> Corpus:
-        """A corpus with the tables of both; vectors and knowledge are kept where this corpus keeps them.
+        """A corpus with the tables of both; vectors and facts are kept where this corpus keeps them.
 
         Raises:
             InvalidArgument: both have a table with the same id.
@@ -590,7 +806,9 @@ class Corpus(Shown):
             [*self._found, *other._found],
             {**self._origins, **other._origins},
             problems=(*self._problems, *other._problems),
-            knowledge=self._knowledge.union(other._knowledge, (profile.id for profile in other._found)),
+            facts=self._facts.union(other._facts, (profile.id for profile in other._found)),
+            part=self._part or other._part,
+            private=self._private | other._private,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -605,39 +823,21 @@ class Corpus(Shown):
         Raises:
             UnreadableCatalogue: ``path`` is another kind of file, or cannot be written.
         """
-        return save(Path(path), self._contents(), self._vectors.known(self.ids), self._facts.known())
+        return save(Path(path), self._contents(), self._vectors.known(self.ids), self._computed.known())
 
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._knowledge.known.without_hidden(self._found):
+        for profile in self._found:
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
-        return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.told)
+        ids = None if self._is_whole else self.ids
+        return Contents(self._root, ids, sources, self._facts.facts, self._part)
 
 
 # Functions for the rooms above, not for users.
-
-
-def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Columns of a table for a join, hidden ones too: they are only compared, never shown.
-
-    Raises:
-        TableNotFound, SourceNotFound, UnreadableTable: as :meth:`Corpus.read`.
-    """
-    profile = corpus.profile(id)
-    engine = corpus.engine(id)
-    if isinstance(engine, FrameEngine):
-        there = {str(name) for name in engine.frames[corpus.source_table(id)].columns}
-        for column in profile.columns:
-            if column.hidden and column.name in columns and column.name not in there:
-                raise HiddenColumn(
-                    f"{id}.{column.name} is hidden, and a pickle of frames leaves out hidden cells, so it cannot be "
-                    "joined on here; merge in the process that has the frames"
-                )
-    return corpus._scan(profile, columns)
 
 
 def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
@@ -650,14 +850,13 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
     found = corpus.subset(tables.values())
     profiles = [corpus.profile(table) for table in tables.values()]
     origins = {id: found._origins[table] for id, table in tables.items() if table in found._origins}
-    made = corpus._of([replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)], origins)
-    made._under = corpus._under
-    return made
+    renamed = [replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)]
+    return corpus._of(renamed, origins, under=corpus._under)
 
 
-def facts_of(corpus: Corpus) -> FactStore:
+def facts_of(corpus: Corpus) -> ComputedStore:
     """The store of facts computed from a corpus' tables, such as the keys between them."""
-    return corpus._facts
+    return corpus._computed
 
 
 def vectors_of(corpus: Corpus) -> VectorStore:
@@ -665,20 +864,19 @@ def vectors_of(corpus: Corpus) -> VectorStore:
     return corpus._vectors
 
 
-def knowledge_of(corpus: Corpus) -> KnowledgeStore:
-    """The store of facts told and learned about a corpus."""
-    return corpus._knowledge
+def fact_store(corpus: Corpus) -> FactStore:
+    """The store of facts that people, queries and models gave about a corpus."""
+    return corpus._facts
+
+
+def private_of(corpus: Corpus) -> frozenset[Column]:
+    """The private columns of a corpus, by table and name."""
+    return corpus._private | corpus._facts.facts.private
 
 
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
-    """The statements learned over tables of a corpus, the earliest first, without values of hidden columns."""
-    told = corpus._knowledge.told
-    if corpus._statements is None or corpus._statements[0] is not told:
-        withheld, ids = corpus._knowledge.known.withheld, corpus._by_id.keys()
-        here = [one for one in told.statements if ids >= set(one.tables)]
-        found = tuple(one.without_cells() if withheld and one.reads(withheld) else one for one in here)
-        corpus._statements = told, found
-    return corpus._statements[1]
+    """The statements learned over tables of a corpus, the earliest first, without values of private columns."""
+    return corpus._learned()
 
 
 def under(corpus: Corpus) -> Corpus | None:
@@ -688,31 +886,23 @@ def under(corpus: Corpus) -> Corpus | None:
 
 def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     """The first corpus, marked as the second one with one table added or replaced."""
-    corpus._under = under
-    return corpus
+    return corpus._with(under=under)
 
 
-def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
-    """The given corpus, which ``again`` opens anew."""
-    corpus._again = again
-    return corpus
+def applied(lists: Lists, corpus: Corpus) -> Corpus:
+    """A corpus that is in memory, or comes from a catalogue, without what is hidden, and with private columns."""
+    names = lists.hidden_in(corpus.profiles) if lists.part else []
+    made = corpus.hide(*names) if names else corpus
+    private = lists.private_of(made.profiles)
+    return made._with(private=made._private | private) if private - made._private else made
+
+
+def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
+    """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
+    first = corpus._with(again=again)
+    return first if seconds is None else first._with(followed=Refreshing(first, seconds, are_alike))
 
 
 def are_alike(one: Corpus, other: Corpus) -> bool:
     """Whether both have the same tables, of the same state of their files."""
     return one._by_id == other._by_id and one._origins == other._origins
-
-
-def following(corpus: Corpus, seconds: float) -> Corpus:
-    """The given corpus, whose :meth:`Corpus.current` is opened again if it is older than this."""
-    assert corpus._again is not None
-    first = opened_by(corpus.subset(corpus.ids), corpus._again)
-    first._whole = corpus._whole
-    corpus._followed = Refreshing(first, seconds, are_alike)
-    return corpus
-
-
-def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
-    """The given corpus, marked as a first look at ``whole``, which is not ready yet."""
-    corpus._whole = whole
-    return corpus

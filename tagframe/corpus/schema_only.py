@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
-from tagframe.corpus.told.facts import as_description
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, shown_path
 

@@ -52,15 +52,15 @@ class Statement:
     def value(self) -> dict[str, Any]:
         """The value of its fact: plain values."""
         joins = [key.value for key in self.joins]
-        said = {"sql": self.sql, "question": self.question, "joins": joins, "by": self.by, "cells": self.cells}
-        return {"runs": dict(self.runs), **{name: one for name, one in said.items() if one}}
+        plain = {"sql": self.sql, "question": self.question, "joins": joins, "by": self.by, "cells": self.cells}
+        return {"runs": dict(self.runs), "at": self.at, **{name: one for name, one in plain.items() if one}}
 
     @classmethod
-    def of(cls, of: Sequence[str], value: Mapping[str, Any], at: float = 0.0) -> Statement:
+    def of(cls, of: Sequence[str], value: Mapping[str, Any]) -> Statement:
         """The statement from its :attr:`fact` and :attr:`value`."""
         joins = tuple(map(ToldKey.of, value.get("joins", ())))
         rest = {name: value[name] for name in ("sql", "question", "by", "cells") if name in value}
-        return cls(tuple(of[1:]), joins=joins, runs=value["runs"], at=at, digest=of[0], **rest)
+        return cls(tuple(of[1:]), joins=joins, runs=value["runs"], at=value["at"], digest=of[0], **rest)
 
     @staticmethod
     def moved(value: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]:

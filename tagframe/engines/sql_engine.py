@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class SQLEngine(Engine):
     picks_rows = True
     numbers_are = "key of one integer"
     """What a table needs for its rows to have numbers."""
+    numbers_at_once: ClassVar[int] = 2**31
+    """Rows are picked by this many numbers in a statement."""
 
     @abstractmethod
     def reading(self, table: str) -> AbstractContextManager[TableRows]:
@@ -77,7 +79,10 @@ class SQLEngine(Engine):
         with self.reading(table) as source:
             if not source.is_numbered:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
-            _, frame = source.numbered(columns, numbers)
+            step = self.numbers_at_once
+            starts = range(0, max(1, len(numbers)), step)
+            parts = [source.numbered(columns, numbers[start : start + step])[1] for start in starts]
+        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         if len(frame) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
         return frame

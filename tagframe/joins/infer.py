@@ -330,7 +330,7 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [frame_chunk(rows)])
     counted = {column.name: column for column in found.columns}
     columns = tuple(
-        replace(counted[column.name], position=column.position, description=column.description)
+        replace(counted[column.name], position=column.position, description=column.description, private=column.private)
         if column.name in counted
         else column
         for column in profile.columns

@@ -159,4 +159,4 @@ def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
     families = {part.family for part in parts} - {"empty"}
     family = families.pop() if len(families) == 1 else "real" if families else "empty"
     first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)
-    return replace(first, unprompted=any(part.unprompted for part in parts))
+    return replace(first, private=any(part.private for part in parts))

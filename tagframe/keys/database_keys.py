@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand
@@ -49,7 +49,7 @@ class DatabaseKeys:
         facts: the store of the pairs.
     """
 
-    def __init__(self, tables: tuple[TableProfile, ...], declared: bool, facts: FactStore) -> None:
+    def __init__(self, tables: tuple[TableProfile, ...], declared: bool, facts: ComputedStore) -> None:
         self._tables, self._declared, self._facts = tables, declared, facts
 
     @once
@@ -62,7 +62,7 @@ class DatabaseKeys:
         """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
         kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is None:
-            kept = single_and_composite_keys(self._facts.with_hidden(sketches_at_hand(self._tables)))
+            kept = single_and_composite_keys(sketches_at_hand(self._tables))
             plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))
             self._facts.put("keys", self._name, self.state, plain)
         return kept
@@ -106,7 +106,7 @@ _known: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], Datab
 _lock = threading.Lock()
 
 
-def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: FactStore) -> DatabaseKeys:
+def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: ComputedStore) -> DatabaseKeys:
     """The key pairs of a database, shared by its corpora: a subset, a corpus with an added anchor, a copy."""
     with _lock:
         return _known.setdefault((tables, declared), DatabaseKeys(tables, declared, facts))
@@ -155,7 +155,7 @@ _known_places = weakref.WeakValueDictionary()
 _latest: deque[Places] = deque(maxlen=8)
 
 
-def places_of(tables: Iterable[TableProfile], facts: FactStore, *, declared: bool = True) -> Places:
+def places_of(tables: Iterable[TableProfile], facts: ComputedStore, *, declared: bool = True) -> Places:
     """What the folders of a corpus hold together.
 
     Databases belong together if a key connects them, or if they have a table in pieces (``2023/sales.csv`` and
@@ -177,7 +177,7 @@ def places_of(tables: Iterable[TableProfile], facts: FactStore, *, declared: boo
     return known
 
 
-def _places(tables: Sequence[TableProfile], facts: FactStore, declared: bool) -> Places:
+def _places(tables: Sequence[TableProfile], facts: ComputedStore, declared: bool) -> Places:
     by_place: dict[str, list[TableProfile]] = defaultdict(list)
     for table in tables:
         by_place[table.place].append(table)
@@ -204,7 +204,7 @@ def _places(tables: Sequence[TableProfile], facts: FactStore, declared: bool) ->
     return Places(keys, homes)
 
 
-def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: FactStore) -> list[KeyPair]:
+def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:
     """The key pairs between the databases of a folder, kept until a table changes."""
     state = facts.state(tables, code_of_keys(), str(declared))
     kept = facts.get("keys of a folder", place, state, lambda text: [*map(KeyPair.from_json, json.loads(text))])
@@ -215,7 +215,7 @@ def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: 
     return kept
 
 
-def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) -> list[KeyPair]:
+def _inferred(tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:
     groups = by_database(tables)
     parents = {
         (key.left_table, key.left_columns[0])
@@ -223,7 +223,7 @@ def _inferred(tables: Sequence[TableProfile], declared: bool, facts: FactStore) 
         for key in database_keys(tuple(group), declared, facts).pairs
         if key.score >= ACCEPTED and key.left_table != key.right_table
     }
-    weights, tables = _weights(len(groups)), facts.with_hidden(sketches_at_hand(tables))
+    weights, tables = _weights(len(groups)), sketches_at_hand(tables)
     floor = log_odds(ACCEPTED, weights.surest)
     found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights, across=True)
     sizes = Counter(table.database for table in tables)

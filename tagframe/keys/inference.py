@@ -21,7 +21,7 @@ from tagframe.keys.checking import Contains, checked
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
-from tagframe.keys.key_columns import Column, columns_of, unjoined_columns
+from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
@@ -194,20 +194,9 @@ def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
 
 
 def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The pairs without those that the user forbade, and without those on columns that no table joins on."""
+    """The pairs without those that the user forbade."""
     forbidden = _forbidden(tables)
-    unjoined = {(table.id, column) for table in tables for column in unjoined_columns(table)}
-    return [
-        pair
-        for pair in pairs
-        if pair not in forbidden
-        and not (
-            unjoined
-            and unjoined
-            & {*((pair.left_table, name) for name in pair.left_columns),
-               *((pair.right_table, name) for name in pair.right_columns)}
-        )
-    ]  # fmt: skip
+    return [pair for pair in pairs if pair not in forbidden]
 
 
 def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,16 +14,17 @@ import pandas as pd
 from sqlglot import Dialect
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.corpus import fact_store, statements_of
+from tagframe.corpus.facts import FactKey, Facts
+from tagframe.corpus.references import ToldKey
 from tagframe.corpus.statements import Statement, spoken
-from tagframe.corpus.told import FactKey, Told, ToldKey
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
 from tagframe.learning.reading import Names, read_statement
 from tagframe.learning.sources import Run, runs_of
 from tagframe.learning.texts import statements_in, without_literals
-from tagframe.progress import shown
+from tagframe.progress import track
 
 MANY = 20
 """With at least this many statements over two tables, a join of only one of them is checked against the values."""
@@ -34,7 +36,7 @@ _LISTED = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Learned(Shown):
+class Learned(Displayable):
     """The result of :func:`learn`.
 
     Attributes:
@@ -76,20 +78,7 @@ def learn(
     literals: bool = False,
     dialect: str | None = None,
 ) -> Learned:
-    """Learn from past statements over the tables of a corpus.
-
-    Args:
-        corpus: the corpus; it and all its subsets know the statements afterwards.
-        queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
-            with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
-        sql: the statement, if ``queries`` is the question that it answers.
-        literals: whether the literals of statements are kept: they are data.
-        dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
-
-    Raises:
-        SourceNotFound: no such file, or no server that keeps a log.
-        InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
-    """
+    """See :meth:`tagframe.Corpus.learn`."""
     dialects = _dialects(corpus, dialect)
     if sql is not None:
         if not isinstance(queries, str) or not isinstance(sql, str):
@@ -105,7 +94,7 @@ def learn(
         held = counted.get(key)
         counted[key] = run if held is None else replace(held, times=held.times + run.times)
     found, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
-    before = {key.sides for key in knowledge_of(corpus).known.ran}
+    before = {key.sides for key in fact_store(corpus).facts.ran}
     kept, doubtful = _without_doubtful(corpus, found)
     tell(corpus, kept)
     new = {key.sides: str(key) for one in kept for key in one.joins if key.sides not in before}
@@ -130,7 +119,7 @@ def _read(
     names = Names(corpus)
     found: dict[object, Statement] = {}
     left_out: list[tuple[str, str]] = []
-    for run in shown(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
+    for run in track(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
         try:
             if run.unread:
                 raise UnreadStatement(run.unread)
@@ -199,7 +188,7 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
     if not told:
         return
 
-    def change(known: Told) -> Told:
+    def change(known: Facts) -> dict[FactKey, Any]:
         values: dict[FactKey, Any] = {}
         held = {one.fact: one for one in known.statements}
         said: dict[str, list[FactKey]] = defaultdict(list)
@@ -214,25 +203,14 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
                 values.update(dict.fromkeys(said[spoken(one.question)]))
                 if not one.sql:  # his statement over just these tables stays
                     one = held.get(fact, one)
-            values[fact] = replace(one, runs=runs).value
-        return known.with_values(values)
+            values[fact] = replace(one, runs=runs, at=time.time()).value
+        return values
 
-    knowledge_of(corpus).tell_facts(change)
+    fact_store(corpus).update(change)
 
 
 def forget(corpus: Corpus, what: str | None = None) -> int:
-    """Take back what was learned.
-
-    Args:
-        corpus: the corpus.
-        what: a statement, a question, or the source of statements (``"queries.sql"``); None for all.
-
-    Returns:
-        The number of forgotten statements. A statement that also has another source stays known from that source.
-
-    Raises:
-        InvalidArgument: ``what`` is not text.
-    """
+    """See :meth:`tagframe.Corpus.forget`."""
     if not isinstance(what, str | None):
         raise InvalidArgument(f"forget takes a statement, a question or a file's name; got {what!r}")
     sql = None
@@ -248,5 +226,5 @@ def forget(corpus: Corpus, what: str | None = None) -> int:
             elsewhere = {source: times for source, times in one.runs.items() if source != what}
             values[one.fact] = replace(one, runs=elsewhere).value if elsewhere else None
     if values:
-        knowledge_of(corpus).tell_facts(lambda known: known.with_values(values))
+        fact_store(corpus).put(values)
     return sum(value is None for value in values.values())

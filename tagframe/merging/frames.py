@@ -26,7 +26,7 @@ from tagframe.corpus.profiler import FAMILY_SHARE, profile_table
 from tagframe.corpus.references import FORM, NamedTable
 from tagframe.engines.base import Chunk, TableShape, Values
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
-from tagframe.guests import welcomed
+from tagframe.interop import accepts_foreign
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
@@ -230,7 +230,7 @@ _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
-@welcomed
+@accepts_foreign
 def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
@@ -261,7 +261,7 @@ def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]
     return found
 
 
-@welcomed
+@accepts_foreign
 def join_plan(
     *frames: Frames,
     on: On | None = None,
@@ -342,7 +342,7 @@ def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[K
     return found
 
 
-@welcomed
+@accepts_foreign
 def merge(
     *frames: Frames,
     on: On | None = None,
@@ -468,7 +468,7 @@ def _role(plan: JoinPlan, table: str) -> str:
     return ""
 
 
-@welcomed
+@accepts_foreign
 def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | None = ORIGIN) -> pd.DataFrame:
     """Stack frames that have the same columns on top of each other.
 

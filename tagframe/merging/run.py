@@ -158,9 +158,9 @@ class _Merge:
     def shown(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The wanted columns, with what is known of them."""
         frame = frame if self.wanted.keys() == {*frame.columns} else frame[[*self.wanted]]
-        unprompted, described = self._known
-        if unprompted:
-            results.remember(frame, unprompted=unprompted & {*frame.columns})
+        private, described = self._known
+        if private:
+            results.remember(frame, private=private & {*frame.columns})
         if described:
             results.remember(frame, descriptions=described)
         return frame
@@ -186,7 +186,7 @@ class _Merge:
     @cached_property
     def _known(self) -> tuple[frozenset[str], dict[str, str]]:
         corpus = self.request.corpus
-        return unprompted_names(self.request.plan, corpus, self.names), described_names(corpus, self.names)
+        return private_names(self.request.plan, corpus, self.names), described_names(corpus, self.names)
 
 
 def _prepared(
@@ -464,15 +464,15 @@ def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, st
     return {name: descriptions[key] for key, name in names.items() if key in descriptions}
 
 
-def unprompted_names(plan: JoinPlan, corpus: Corpus, names: Mapping[Column, str]) -> frozenset[str]:
-    """The names in the merged frame of columns whose cells no prompt has; columns that are equal share a name."""
+def private_names(plan: JoinPlan, corpus: Corpus, names: Mapping[Column, str]) -> frozenset[str]:
+    """The names in the merged frame of private columns; columns that are equal share a name."""
     ids = {source.id: [part.id for part in source.parts] or [source.id] for source in plan.sources}
-    unprompted = {
+    private = {
         (source, column.name.casefold())
         for source, tables in ids.items()
         for table in tables
         if table in corpus
         for column in corpus.profile(table).columns
-        if column.unprompted
+        if column.private
     }
-    return frozenset(name for (table, column), name in names.items() if (table, column.casefold()) in unprompted)
+    return frozenset(name for (table, column), name in names.items() if (table, column.casefold()) in private)

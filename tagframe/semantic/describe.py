@@ -3,59 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.facts import FactKey, as_description
 from tagframe.corpus.references import NamedTable, find_column
-from tagframe.corpus.told import FactKey, as_description
 from tagframe.errors import InvalidArgument, TableNotFound
 from tagframe.semantic.descriptions import Described, descriptions_in, facts_said, models_taken
 from tagframe.semantic.in_rows import checked_in_rows
 
 
-@overload
-def describe(self: Corpus, name: str, text: str) -> None: ...
-@overload
-def describe(self: Corpus, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
-def describe(self: Corpus, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-    """Describe a table or a column; the text is searched, and shown to models.
-
-    Without a text, read many descriptions:
-
-    - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders ``database_description``.
-      Empty descriptions are skipped; of two descriptions of the same thing, the later one counts.
-    - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a dbt
-      project, the YAML of Snowflake's semantic views. Its descriptions, synonyms, keys and metrics stand below what a
-      person said, and above what is inferred. Its keys are checked against the rows. The same model, read again,
-      replaces what it said before.
-    - a folder of such files.
-
-    Args:
-        name: ``table``, ``table.column`` or either with the database before it; or the file, folder or frame.
-        text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
-
-    Returns:
-        For many descriptions: what was used, the names that are unknown, what could not be read, and the keys that do
-        not hold for all rows.
-
-    Raises:
-        TableNotFound, ColumnNotFound: no such table or column.
-        SourceNotFound, InvalidArgument: no such file, or one of another form.
-    """
+def describe(corpus: Corpus, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
+    """See :meth:`tagframe.Corpus.describe`."""
     if text is None:
-        return _described(self, name)
+        return _described(corpus, name)
     if not isinstance(name, str) or not isinstance(text, str):
         raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
     try:
-        fact: FactKey = "table", (self.profile(name).id,)
+        fact: FactKey = "table", (corpus.profile(name).id,)
     except TableNotFound:
         if "." not in name:
             raise
-        fact = "column", find_column(name, [*map(NamedTable.of, self.profiles)])
-    knowledge_of(self).tell({fact: as_description(text) or None})
+        fact = "column", find_column(name, [*map(NamedTable.of, corpus.profiles)])
+    fact_store(corpus).put({fact: as_description(text) or None})
     return None
 
 
@@ -68,7 +41,7 @@ def _described(corpus: Corpus, given: str | Path | pd.DataFrame) -> Described:
     for taken in models_taken(content.models, corpus.profiles):
         checked += checked_in_rows(corpus, taken.value)
         # What the model said of other tables when it was read before.
-        before = {("semantic", of) for kind, of in knowledge_of(corpus).told.facts if kind == "semantic"}
+        before = {("semantic", of) for of in fact_store(corpus).facts.of_kind("semantic")}
         told.update({fact: None for fact in before if fact[1][0] == taken.digest})
         if taken.value["tables"] or taken.value["keys"] or taken.value["metrics"]:
             told["semantic", (taken.digest, *taken.tables)] = taken.value
@@ -77,7 +50,7 @@ def _described(corpus: Corpus, given: str | Path | pd.DataFrame) -> Described:
             described |= {(id, column) for column in one["columns"]}
         unknown, unread = [*unknown, *taken.unknown], [*unread, *taken.unread]
         keys, metrics = keys + len(taken.value["keys"]), metrics + len(taken.value["metrics"])
-    knowledge_of(corpus).tell(told)
+    fact_store(corpus).put(told)
     tables = sum(len(of) == 1 for of in described)
     return Described(
         tables, len(described) - tables, tuple(unknown), tuple(unread), keys, metrics, tuple(checked)

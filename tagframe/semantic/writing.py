@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
-from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.corpus import fact_store, statements_of
+from tagframe.corpus.facts import BY_MODEL, Facts
+from tagframe.corpus.references import ToldKey
 from tagframe.corpus.semantic_model import SemanticModel
-from tagframe.corpus.told import BY_MODEL, Knowledge, ToldKey
 from tagframe.joins import corpus_keys
 from tagframe.keys import KeyPair
 from tagframe.retrieval.words import terms, words_in
@@ -25,29 +26,13 @@ _TWICE = 2
 """A word is a synonym if at least so many questions have it."""
 
 
-def to_ossie(self: Corpus, path: str | Path) -> Path:
-    """Write what is known of the tables as a semantic model of Apache Ossie (YAML), for people to review.
-
-    Semantic models that were read are written as they were, with your own descriptions in place of theirs and without
-    keys that you forbade. All else is one more model: the other tables, and keys with their chance and evidence in
-    ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as ``inferred``: keys,
-    primary keys, descriptions by a model, and words of learned questions as synonyms. ``corpus.describe`` does not read
-    such parts as declared: remove the extension from those that are right. Hidden columns are left out of that model.
-
-    Args:
-        path: of the file; an existing one is replaced.
-
-    Returns:
-        The path.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+def to_ossie(corpus: Corpus, path: str | Path) -> Path:
+    """See :meth:`tagframe.Corpus.to_ossie`."""
     import yaml  # type: ignore[import-untyped]
 
-    known = knowledge_of(self).known
+    known = fact_store(corpus).facts
     models = [_with_persons_words(model, known) for model in known.semantic]
-    drafted = _draft(self, known)
+    drafted = _draft(corpus, known)
     models += [drafted] if drafted["datasets"] else []
     document = {"version": VERSION, "semantic_model": models}
     path = Path(path).expanduser()
@@ -56,17 +41,17 @@ def to_ossie(self: Corpus, path: str | Path) -> Path:
     return path
 
 
-def _with_persons_words(model: SemanticModel, known: Knowledge) -> dict[str, Any]:
+def _with_persons_words(model: SemanticModel, known: Facts) -> dict[str, Any]:
     """A model as it was read, with the descriptions that a person gave, and without keys that a person forbade."""
     found: dict[str, Any] = json.loads(json.dumps(model.value["model"]))
     of_dataset: Mapping[str, Any] = model.value["datasets"]
     for dataset in _named(found.get("datasets")):
         id, columns = of_dataset.get(dataset["name"], ("", {}))
-        if id in known.tables:
-            dataset["description"] = known.tables[id]
+        if text := known.descriptions.get((id,)):
+            dataset["description"] = text
         for field in _named(dataset.get("fields")):
-            if said := known.columns.get((id, columns.get(field["name"]))):
-                field["description"] = said
+            if text := known.descriptions.get((id, columns.get(field["name"]))):
+                field["description"] = text
     forbidden = {key.sides for key in known.forbidden}
     gone = {one["name"] for one in model.value["keys"] if ToldKey.of(one).sides in forbidden}
     if gone:
@@ -80,11 +65,11 @@ def _named(given: Any) -> list[dict[str, Any]]:
     return [one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)]
 
 
-def _draft(corpus: Corpus, known: Knowledge) -> dict[str, Any]:
+def _draft(corpus: Corpus, known: Facts) -> dict[str, Any]:
     """The model of all that the read ones do not say."""
     said = {id for model in known.semantic for id, _ in model.value["datasets"].values()}
     told = {ToldKey.of(one).sides for model in known.semantic for one in model.value["keys"]}
-    seen = {(one.id, column.name) for one in corpus.profiles for column in one.columns if column.for_models}
+    seen = {(one.id, column.name) for one in corpus.profiles for column in one.for_prompts}
     keys = [
         key
         for key in corpus_keys(corpus)
@@ -133,7 +118,7 @@ def _dataset(
     if synonyms:
         found["ai_context"] = {"synonyms": [*synonyms]}
         inferred.append("synonyms")
-    found["fields"] = [_field(column) for column in profile.columns if column.for_models]
+    found["fields"] = [_field(column) for column in profile.for_prompts]
     return _with_inferred(found, inferred, {} if profile.rows is None else {"rows": profile.rows})
 
 

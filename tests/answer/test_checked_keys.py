@@ -14,7 +14,7 @@ import tagframe as tf
 from tag_bench.server import Request
 from tagframe.answer.checked_keys import PAIRS, parse_answers
 from tagframe.cli import main
-from tagframe.errors import AnswerRejected, CopiedDataWarning, ReplayMiss
+from tagframe.errors import AnswerRejected, ReplayMiss
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import default_weights
 
@@ -125,8 +125,7 @@ def test_answers_are_kept_with_the_corpus_and_nothing_is_asked_twice(live, shop,
     assert corpus.check_keys().no == 2
     saved = corpus.save(tmp_path / "shop.catalogue")
     moved = shutil.copy(shop, tmp_path / "moved.sqlite")
-    with pytest.warns(CopiedDataWarning):
-        tf.open_corpus(moved).adopt()
+    tf.open_corpus(moved).adopt(corpus)
     for again in (corpus, tf.open_corpus(shop), tf.open_corpus(saved), tf.open_corpus(moved)):
         said = again.check_keys()
         assert (said.yes, said.no, said.unsure, keys(again)) == (0, 0, 0, {})
@@ -147,14 +146,14 @@ def test_cells_that_hold_instructions_are_fenced_and_never_repeated(live, shop):
         assert (origin, reason.endswith("a model says yes")) == ("model", True)
 
 
-def test_hidden_cells_are_not_shown_and_hiding_later_drops_what_was_said_of_them(live, shop):
+def test_private_cells_are_not_shown_and_what_becomes_private_drops_what_was_said_of_them(live, shop):
     corpus = tf.open_corpus(shop)
     live.answers = answering(lambda pair: "yes")
-    corpus.hide("seller.label", from_models=True)
+    corpus.private("seller.label")
     corpus.check_keys()
     assert holds(live.requests[0], "seller") == [{"type": "TEXT"}]
     assert holds(live.requests[0], "desk") != [{"type": "TEXT"}]
-    corpus.hide("desk.label")
+    corpus.private("desk.label")
     assert {origin for _, origin, _ in keys(corpus).values()} <= {"inferred"}
     corpus.check_keys()
     assert holds(live.requests[-1], "desk") == [{"type": "TEXT"}]

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.told.files import facts_folder
-from tagframe.errors import CopiedDataWarning, InvalidArgument, SourceNotFound, UnreadableTable
+from tagframe.corpus.facts import facts_folder
+from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER, "total due" REAL);
@@ -159,7 +159,7 @@ def test_no_part_of_a_statement_keeps_a_literal(shop: tf.Corpus, sql: str, diale
 
 def test_of_a_hidden_column_nothing_learned_has_values(source: Path, shop: tf.Corpus):
     shop.learn("Where does zqs-078 live?", JOINED, literals=True)
-    shop.hide("customers.ssn", from_models=True)
+    shop.private("customers.ssn")
     for corpus in (shop, tf.open_corpus(source)):
         assert not corpus.learned.astype(str).apply(lambda column: column.str.contains("zqs")).to_numpy().any()
         assert joins(corpus) == {BUYER}
@@ -224,14 +224,12 @@ def test_views_are_learned_from_the_source(shop: tf.Corpus):
         shop.learn("pg_stat_statements")
 
 
-def test_what_was_learned_is_known_of_a_copy_and_of_a_subset(source: Path, shop: tf.Corpus, tmp_path: Path):
+def test_learned_statements_are_known_of_a_subset_and_adopted_by_a_copy(source: Path, shop: tf.Corpus, tmp_path: Path):
     shop.learn(JOINED)
     assert len(tf.open_corpus(source).learned) == 1
     copy = tmp_path / "other.sqlite"
     copy.write_bytes(source.read_bytes())
-    with pytest.warns(CopiedDataWarning, match="1 fact was told"):
-        copied = tf.open_corpus(copy)
-    copied.adopt()
+    assert tf.open_corpus(copy).adopt(shop) == 1
     assert joins(tf.open_corpus(copy)) == {"other.orders.buyer = other.customers.id"}
     assert len(shop.subset(["shop.orders", "shop.customers"]).learned) == 1
     assert shop.subset(["shop.lines"]).learned.empty

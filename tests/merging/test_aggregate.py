@@ -182,6 +182,10 @@ def test_a_table_between_two_keys_is_refused():
     }
     with pytest.raises(InvalidArgument, match=r"frames\.shops is joined by shop_id; town_id"):
         tf.merge(chain, aggregate={"shops": {"rent": "sum"}})
+    corpus = tf.open_corpus(FRAMES).hide("payments.amount")
+    plan = plan_of(corpus)
+    with pytest.raises(ColumnNotFound, match="no column 'amount'"):
+        run_plan(plan, corpus, aggregate={"payments": {"amount": "sum"}})
 
 
 def test_a_key_of_two_columns_has_one_row_each(tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import facts_of
-from tagframe.corpus.catalogue_file import FactStore
+from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval import families as module
 from tagframe.retrieval import retrieve_tables
@@ -33,7 +33,7 @@ def web() -> tf.Corpus:
 
 def names(*tables: str, columns: tuple[str, ...] = ("id", "x")) -> list[tuple[str, int]]:
     corpus = tf.open_corpus({f"d.{table}": pd.DataFrame({name: [1] for name in columns}) for table in tables})
-    return [(family.name, len(family.parts)) for family in families(corpus.profiles, FactStore())]
+    return [(family.name, len(family.parts)) for family in families(corpus.profiles, ComputedStore())]
 
 
 def test_names_that_differ_in_numbers():
@@ -55,7 +55,7 @@ def test_two_tables_or_names_without_numbers_are_no_family():
 def test_other_columns_make_another_table():
     one = {f"d.t_{n}": pd.DataFrame({"id": [1], "x": [2]}) for n in range(3)}
     corpus = tf.open_corpus({**one, "d.t_3": pd.DataFrame({"id": [1], "y": [2]})})
-    assert [(f.name, len(f.parts)) for f in families(corpus.profiles, FactStore())] == [("t_*", 3), ("t_3", 0)]
+    assert [(f.name, len(f.parts)) for f in families(corpus.profiles, ComputedStore())] == [("t_*", 3), ("t_3", 0)]
 
 
 def test_a_family_is_one_candidate_and_is_stacked(web, words):

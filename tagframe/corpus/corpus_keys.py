@@ -1,0 +1,119 @@
+"""``corpus.keys``: the keys between the tables of a corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.corpus.facts import FactKey, FactStore, key_fact
+from tagframe.corpus.references import ToldKey, read_key
+from tagframe.display import Displayable, rows_html
+
+if TYPE_CHECKING:
+    from tagframe.corpus.corpus import Corpus
+
+_LISTED = 20
+
+
+class CorpusKeys(Displayable):
+    """``corpus.keys``: the keys between the tables, those that the user declares and those that are inferred.
+
+    ``corpus.keys.frame()`` has all of them, with the chance and the evidence of each.
+
+    >>> import pandas as pd, tagframe as tf
+    >>> orders = pd.DataFrame({"order": [1, 2], "buyer": [7, 8]})
+    >>> customers = pd.DataFrame({"id": [7, 8], "city": ["Porto", "Faro"]})
+    >>> corpus = tf.open_corpus({"orders": orders, "customers": customers})
+    >>> corpus.keys.add("orders.buyer = customers.id")
+    >>> corpus.keys
+    declared keys of this corpus:
+      frames.orders.buyer = frames.customers.id
+    """
+
+    def __init__(self, store: FactStore, corpus: Corpus) -> None:
+        self._store = store
+        self._corpus = corpus
+
+    def add(self, key: str | ToldKey) -> None:
+        """Declare that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
+
+        Retrieval, plans and merges treat the key as certain. Several pairs, joined by ``and``, form one composite key.
+
+        Raises:
+            InvalidArgument: another form, or not between two tables.
+            TableNotFound, ColumnNotFound: an unknown name.
+        """
+        self._tell(key, True)
+
+    def forbid(self, key: str | ToldKey) -> None:
+        """Declare that columns do not join, against their names, their values, and the keys of the source.
+
+        Raises:
+            InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
+        """
+        self._tell(key, False)
+
+    def forget(self, key: str | ToldKey) -> None:
+        """Undo :meth:`add` or :meth:`forbid` for these columns, and drop what a model said of them.
+
+        Raises:
+            InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
+        """
+        self._tell(key, None)
+
+    def frame(self) -> pd.DataFrame:
+        """All keys of the corpus, best first: a row per key.
+
+        Returns:
+            Columns ``key`` ("a.x = b.y"), ``chance`` (in [0, 1]), ``origin`` ("inferred", "declared", "given", or
+            "model" for an inferred one that ``corpus.check_keys`` asked about) and ``reason``.
+
+        >>> import pandas as pd, tagframe as tf
+        >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
+        >>> clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
+        >>> tf.open_corpus({"loans": loans, "clients": clients}).keys.frame()[["key", "origin"]].values.tolist()
+        [['frames.loans.client_id = frames.clients.client_id', 'inferred']]
+        """
+        from tagframe.joins import corpus_keys
+
+        rows = [
+            (f"{key.left} = {key.right}", key.score, key.evidence.origin, key.evidence.reason)
+            for key in corpus_keys(self._corpus)
+        ]
+        return pd.DataFrame(rows, columns=["key", "chance", "origin", "reason"])
+
+    def _tell(self, key: str | ToldKey, joins: bool | None) -> None:
+        fact, value = key_fact(read_key(key, self._corpus.profiles), bool(joins))
+        of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
+        self._store.put({fact: None if joins is None else value, **of_model})
+
+    def __str__(self) -> str:
+        known = self._store.facts
+        lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
+        told = "\n  ".join(["declared keys of this corpus:", *lines]) if lines else "no declared keys of this corpus"
+        return "\n".join([told, *self._inferred_lines()])
+
+    def _inferred_lines(self) -> list[str]:
+        found = self.frame()
+        found = found[found["origin"] != "given"]
+        more = [f"  and {len(found) - _LISTED} more: corpus.keys.frame()"] * (len(found) > _LISTED)
+        lines = [f"  {key} ({chance:.2f})" for key, chance in zip(found["key"], found["chance"], strict=True)]
+        return ["keys of the sources, with their chance:", *lines[:_LISTED], *more] if lines else []
+
+    def _repr_html_(self) -> str:
+        known = self._store.facts
+        told = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
+        rows = [(str(key), said, "") for keys, said in told for key in keys]
+        found = self.frame()
+        found = found[found["origin"] != "given"]
+        listed = found.head(_LISTED)
+        chances = (f"{chance:.2f}" for chance in listed["chance"])
+        rows += zip(listed["key"].astype(str), listed["origin"].astype(str), chances, strict=True)
+        return rows_html(
+            "keys of this corpus" if rows else str(self),
+            ["columns", "as", "chance"],
+            rows,
+            {"columns", "as"},
+            max(0, len(found) - _LISTED),
+        )

@@ -1,0 +1,547 @@
+"""Facts that people, queries and models give about tables: in one file, whoever writes it, and in profiles."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.corpus import fact_store
+from tagframe.corpus.facts import facts_folder
+from tagframe.corpus.references import read_key
+from tagframe.errors import (
+    CatalogueWarning,
+    ColumnNotFound,
+    InvalidArgument,
+    SourceNotFound,
+    TableNotFound,
+    UnreadableFacts,
+)
+from tagframe.keys import infer_key_pairs
+
+SHOP = """
+CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER);
+INSERT INTO orders VALUES (1, 70, 3), (2, 80, 1), (3, 70, 3);
+CREATE TABLE customers (id INTEGER, ssn TEXT, city TEXT);
+INSERT INTO customers VALUES (70, '078-05-1120', 'Porto'), (80, '219-09-9999', 'Faro'), (90, '457-55-5462', 'Lagos');
+"""
+
+
+@pytest.fixture
+def shop(sqlite_file: Callable[..., Path]) -> Path:
+    return sqlite_file(SHOP, "shop.sqlite")
+
+
+def pairs(corpus: tf.Corpus) -> list[str]:
+    return [f"{key.left} = {key.right} {key.evidence.origin}" for key in infer_key_pairs(corpus.profiles)]
+
+
+def test_a_key_that_was_told_is_taken_for_certain_and_remembered(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.keys.add("orders.buyer = customers.id")
+    assert "shop.orders.buyer = shop.customers.id given" in pairs(corpus)
+    found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
+    assert [f"{step}" for step in found.join_plan.steps] == ["shop.orders.buyer = shop.customers.id"]
+    assert "given by the user" in found.join_plan.steps[0].key.evidence.reason
+    again = tf.open_corpus(shop)
+    assert "shop.orders.buyer = shop.customers.id given" in pairs(again)
+    assert "shop.orders.buyer = shop.customers.id" in repr(again.keys)
+
+
+def test_what_is_forbidden_is_no_key(shop):
+    orders, customers = pd.DataFrame({"customer_id": [1, 2]}), pd.DataFrame({"customer_id": [1, 2, 3]})
+    corpus = tf.open_corpus({"orders": orders, "customers": customers})
+    assert len(pairs(corpus)) == 1
+    corpus.keys.forbid("customers.customer_id = orders.customer_id")
+    assert pairs(corpus) == []
+    corpus.keys.add("orders.customer_id = customers.customer_id")
+    assert len(pairs(corpus)) == 1, "the last word counts"
+    corpus.keys.forbid("orders.customer_id = customers.customer_id")
+    corpus.keys.forget("customers.customer_id = orders.customer_id")
+    assert len(pairs(corpus)) == 1
+    assert repr(corpus.keys).startswith("no declared keys of this corpus")
+
+
+def test_a_declared_key_can_be_forbidden(sqlite_file):
+    corpus = tf.open_corpus(sqlite_file("CREATE TABLE a (x INTEGER PRIMARY KEY); CREATE TABLE b (y REFERENCES a (x));"))
+    assert pairs(corpus) == ["bank.b.y = bank.a.x declared"]
+    corpus.keys.forbid("b.y = a.x")
+    assert pairs(corpus) == []
+
+
+def test_a_key_between_databases_joins_them():
+    corpus = tf.open_corpus(
+        {
+            "till.orders": pd.DataFrame({"order": [1, 2, 3], "buyer": [70, 80, 70]}),
+            "crm.customers": pd.DataFrame({"nr": [70, 80, 90], "city": ["Porto", "Faro", "Lagos"]}),
+        }
+    )
+    corpus.keys.add("orders.buyer = customers.nr")
+    merged = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2).merge()
+    assert merged["city"].tolist() == ["Porto", "Faro", "Porto"]
+
+
+def test_a_composite_key(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.keys.add("orders.buyer = customers.id and orders.st = customers.city")
+    assert "shop.orders.(buyer, st) = shop.customers.(id, city) given" in pairs(corpus)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("orders.buyer", InvalidArgument, 'must be written as "table.column = other.column"'),
+        ("orders.buyer = orders.buyer", InvalidArgument, "two columns of one"),
+        ("orders.buyer = customers.id and customers.id = orders.st", InvalidArgument, "between two tables"),
+        ("order.buyer = customers.id", TableNotFound, "did you mean 'orders'"),
+        ("orders.byer = customers.id", ColumnNotFound, "did you mean 'buyer'"),
+        ("buyer = id", InvalidArgument, "write the tables too"),
+    ],
+)
+def test_a_key_that_cannot_be_read(shop, text, error, message):
+    corpus = tf.open_corpus(shop)
+    with pytest.raises(error, match=message):
+        corpus.keys.add(text)
+    assert repr(corpus.keys).startswith("no declared keys of this corpus")
+
+
+def test_names_with_dots_and_other_case():
+    corpus = tf.open_corpus({"a.b.c": pd.DataFrame({"x.y": [1]}), "a.d": pd.DataFrame({"X": [1], "x": [1]})})
+    key = read_key("a.b.c.x.y = d.X", corpus.profiles)
+    assert (key.left_table, key.left_columns, key.right_columns) == ("a.b.c", ("x.y",), ("X",))
+
+
+def test_descriptions_are_kept_and_in_profiles(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.describe("orders.st", "status code, 3 = shipped")
+    corpus.describe("customers", "people who ever bought something")
+    again = tf.open_corpus(shop)
+    assert again.profile("orders").column("st").description == "status code, 3 = shipped"
+    assert again.profile("customers").description == "people who ever bought something"
+    again.describe("orders.st", "")
+    assert tf.open_corpus(shop).profile("orders").column("st").description == ""
+    with pytest.raises(TableNotFound):
+        corpus.describe("nothing", "x")
+    with pytest.raises(ColumnNotFound):
+        corpus.describe("orders.nothing", "x")
+
+
+def bytes_below(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_cells_of_a_hidden_column_are_in_no_catalogue(shop, cache_folder):
+    corpus = tf.open_corpus(shop)
+    assert b"078-05-1120" in bytes_below(cache_folder)
+    corpus.hide("customers.ssn")
+    assert b"078-05-1120" not in bytes_below(cache_folder), "not in free pages either"
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.execute("INSERT INTO customers VALUES (91, '987-65-4320', 'Braga')")
+        connection.commit()
+    again = tf.open_corpus(shop)
+    hidden = again.profile("customers").column("ssn")
+    assert (hidden.hidden, hidden.samples, hidden.sketch, hidden.minimum) == (True, (), None, None)
+    assert again.profile("customers").rows == 4
+    again.save(cache_folder / "saved.catalogue")
+    assert b"987-65-4320" not in bytes_below(cache_folder)
+    assert tf.open_corpus(cache_folder / "saved.catalogue").profile("customers").column("ssn").hidden
+
+
+def test_a_hidden_column_is_not_read(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.hide("customers.ssn")
+    assert list(corpus.read("customers").columns) == ["id", "city"]
+    with pytest.raises(HiddenColumn, match=r"corpus\.show\('shop\.customers\.ssn'\)"):
+        corpus.read("customers", ["ssn"])
+    corpus.show("customers.ssn")
+    assert tf.open_corpus(shop).profile("customers").column("ssn").samples
+    assert list(corpus.read("customers").columns) == ["id", "ssn", "city"]
+
+
+def test_what_is_told_of_a_part_is_known_of_the_whole(shop):
+    corpus = tf.open_corpus(shop)
+    part = corpus.subset(["orders"])
+    part.describe("orders.st", "status")
+    assert corpus.profile("orders").column("st").description == "status"
+    copied = pickle.loads(pickle.dumps(corpus))
+    assert copied.profile("orders").column("st").description == "status"
+    copied.describe("orders.st", "state")
+    assert tf.open_corpus(shop).profile("orders").column("st").description == "state"
+
+
+def test_two_corpora_of_one_source_lose_nothing(shop):
+    one, other = tf.open_corpus(shop), tf.open_corpus(shop)
+    one.keys.add("orders.buyer = customers.id")
+    other.describe("orders.st", "status")
+    threads = [threading.Thread(target=one.describe, args=(f"customers.{name}", name)) for name in ("id", "city")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    again = tf.open_corpus(shop)
+    assert "orders.buyer" in repr(again.keys)
+    assert again.profile("orders").column("st").description == "status"
+    assert again.profile("customers").column("city").description == "city"
+
+
+def test_what_was_told_outlives_a_catalogue_of_another_version(shop, cache_folder):
+    corpus = tf.open_corpus(shop)
+    corpus.keys.add("orders.buyer = customers.id")
+    [path] = cache_folder.glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.warns(CatalogueWarning, match="profiled again"):
+        again = tf.open_corpus(shop)
+    assert "orders.buyer" in repr(again.keys)
+    assert "orders.buyer" in repr(tf.open_corpus(shop).keys)
+
+
+def test_facts_are_kept_apart_from_the_catalogue(shop, cache_folder, monkeypatch):
+    corpus = tf.open_corpus(shop)
+    [path] = cache_folder.glob("*.sqlite")
+    with monkeypatch.context() as patch, closing(sqlite3.connect(path)) as other:
+        patch.setattr("tagframe.corpus.catalogue.BUSY_SECONDS", 0.05)
+        other.execute("BEGIN EXCLUSIVE")
+        corpus.describe("orders.st", "status")
+    assert corpus.profile("orders").column("st").description == "status"
+    path.unlink()
+    assert tf.open_corpus(shop).profile("orders").column("st").description == "status"
+
+
+def test_tables_of_which_nothing_is_told_stay_the_same_objects(shop):
+    corpus = tf.open_corpus(shop)
+    before = {profile.id: profile for profile in corpus.profiles}
+    corpus.describe("orders.st", "status")
+    assert corpus.profile("customers") is before["shop.customers"]
+    assert corpus.profiles is corpus.profiles
+
+
+def test_a_merge_has_no_hidden_column(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.keys.add("orders.buyer = customers.id")
+    corpus.hide("customers.ssn")
+    found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
+    assert list(found.merge().columns) == ["id", "buyer", "st", "city"]
+    assert found.merge(limit=1)["city"].tolist() == ["Porto"]
+    with pytest.raises(HiddenColumn, match=r"shop\.customers\.ssn"):
+        found.merge(columns=["ssn"])
+    plan = type(found.join_plan).from_json(found.join_plan.to_json())
+    assert plan == found.join_plan
+    assert "ssn" not in plan.sql()
+
+
+def test_tables_join_on_a_hidden_column(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.keys.add("orders.buyer = customers.id")
+    corpus.hide("customers.id")
+    corpus.hide("orders.buyer")
+    found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
+    assert list(found.merge().columns) == ["id", "st", "ssn", "city"]
+    assert list(found.merge(limit=2).columns) == ["id", "st", "ssn", "city"]
+    assert found.merge()["city"].tolist() == ["Porto", "Faro", "Porto"]
+
+
+def test_models_are_shown_descriptions_and_nothing_hidden(shop, live):
+    corpus = tf.open_corpus(shop)
+    corpus.describe("orders.st", "status code,\n3 = shipped")
+    corpus.describe("customers", "people who bought")
+    corpus.hide("customers.ssn")
+    live.answers = lambda request: (
+        "SELECT city FROM customers" if "<tables>" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
+    )
+    found = corpus.tables.tag.retrieve_tables("In which cities do the customers live?", k=2, method="lexical")
+    tf.ask("In which cities do the customers live?", found)
+    prompts = "\n".join(str(request.messages) for request in live.requests)
+    assert "status code, 3 = shipped" in prompts
+    assert "people who bought" in prompts
+    assert "ssn" not in prompts
+    assert "078-05-1120" not in prompts
+
+
+BUYER = "orders.buyer = customers.id"
+
+
+def facts_file() -> Path:
+    (path,) = facts_folder().glob("*.facts")
+    return path
+
+
+def given(corpus: tf.Corpus) -> None:
+    """Facts of several kinds."""
+    corpus.keys.add(BUYER)
+    corpus.describe("orders.st", "status")
+    corpus.describe("customers", "people who bought")
+    corpus.learn("Who lives in Porto?", "SELECT id FROM customers WHERE city = 'Porto'")
+    corpus.learn("SELECT c.city FROM orders o JOIN customers c ON o.buyer = c.id")
+
+
+def known(corpus: tf.Corpus) -> tuple[object, ...]:
+    return (
+        bool(fact_store(corpus).facts.keys),
+        corpus.profile("orders").column("st").description,
+        corpus.profile("customers").description,
+        sorted(corpus.learned["question"]),
+        len(corpus.learned["joins"].explode().dropna()),
+    )
+
+
+ALL = (True, "status", "people who bought", ["", "Who lives in Porto?"], 1)
+NONE = (False, "", "", [], 0)
+
+
+def test_all_facts_are_in_one_file_each_with_its_source(shop):
+    given(tf.open_corpus(shop))
+    path = facts_file()
+    assert path.stat().st_mode & 0o777 == 0o600
+    head, *facts = map(json.loads, path.read_text().splitlines())
+    assert (head["of"], head["facts"]) == (str(shop), len(facts))
+    assert [(kind, source) for kind, _, _, source in facts] == [
+        ("key", "user"), ("column", "user"), ("table", "user"), ("statement", "queries"), ("statement", "queries")
+    ]  # fmt: skip
+    assert known(tf.open_corpus(shop)) == ALL
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "cut between lines", "noise", "a folder"])
+def test_with_a_damaged_file_nothing_is_opened_and_nothing_overwritten(shop, damage):
+    corpus = tf.open_corpus(shop)
+    given(corpus)
+    path, whole = facts_file(), facts_file().read_bytes()
+    cut = {"emptied": b"", "cut": whole[:-9], "cut between lines": whole.rpartition(b"\n")[0], "noise": b"\xff\x00{"}
+    path.unlink()
+    if damage in cut:
+        path.write_bytes(cut[damage])
+    else:
+        path.mkdir()
+    for use in (lambda: tf.open_corpus(shop), lambda: corpus.profiles, lambda: corpus.describe("orders", "x")):
+        with pytest.raises(UnreadableFacts, match=r"shop-\w+\.facts is damaged .* remove it, and give"):
+            use()
+    if damage in cut:
+        assert path.read_bytes() == cut[damage]
+        path.unlink()
+    else:
+        path.rmdir()
+    assert known(corpus) == ALL, "this process has them still"
+    assert tf.open_corpus(shop).profile("customers").description == ""
+    corpus.describe("orders", "x")
+    assert known(tf.open_corpus(shop)) == ALL
+
+
+def test_a_file_of_another_version_says_how_its_facts_are_read(shop):
+    tf.open_corpus(shop).describe("orders", "x")
+    path = facts_file()
+    path.write_text(path.read_text().replace('"form": 3', '"form": 9'))
+    with pytest.raises(UnreadableFacts, match=r"is of form 9, .* corpus\.save_facts"):
+        tf.open_corpus(shop)
+
+
+DESCRIBING = """
+import sys, tagframe as tf
+corpus = tf.open_corpus(sys.argv[1], progress=False)
+print("ready", flush=True)
+for turn in range(int(sys.argv[3])):
+    corpus.describe(sys.argv[2], f"{sys.argv[2]} {turn} " + "x" * 400)
+"""
+
+
+def describing(shop: Path, name: str, turns: int) -> subprocess.Popen[str]:
+    program = [sys.executable, "-c", DESCRIBING, str(shop), name, str(turns)]
+    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_processes_that_give_different_facts_at_once_lose_none(shop):
+    tf.open_corpus(shop)
+    names = ["orders", "orders.st", "customers", "customers.city"]
+    processes = [describing(shop, name, 5) for name in names]
+    assert [one.wait(120) for one in processes] == [0] * 4
+    for one in processes:
+        assert one.stdout is not None
+        one.stdout.close()
+    described = fact_store(tf.open_corpus(shop)).facts.descriptions.values()
+    assert sorted(" ".join(text.split()[:2]) for text in described) == sorted(f"{name} 4" for name in names)
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_a_whole_file(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.describe("customers", "people")
+    for turn in range(4):
+        process = describing(shop, "orders.st", 10_000)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        before = facts_file().stat().st_mtime_ns
+        while facts_file().stat().st_mtime_ns == before:
+            assert process.poll() is None
+        time.sleep(turn / 700)  # another moment of a write each time
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+        process.stdout.close()
+        again = tf.open_corpus(shop)
+        assert again.profile("customers").description == "people"
+        assert again.profile("orders").column("st").description.startswith("orders.st")
+        corpus.describe("orders.buyer", f"who bought, {turn}")  # the lock of a killed process is free
+
+
+def test_facts_that_cannot_be_saved_are_known_in_this_process(shop, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    corpus = tf.open_corpus(shop)
+    with pytest.warns(CatalogueWarning, match="kept in this process only: .*Not a directory"):
+        corpus.describe("orders.st", "status")
+    with pytest.warns(CatalogueWarning, match="kept in this process only"):
+        corpus.learn("SELECT st FROM orders")
+    assert corpus.learned.runs.tolist() == [1]
+    assert corpus.profile("orders").column("st").description == "status"
+    assert tf.open_corpus(shop).profile("orders").column("st").description == ""
+
+
+def test_a_pickle_carries_the_facts_to_where_there_are_none(shop):
+    corpus = tf.open_corpus(shop)
+    given(corpus)
+    data = pickle.dumps(corpus)
+    facts_file().unlink()
+    again = pickle.loads(data)
+    assert known(again) == ALL
+    assert known(tf.open_corpus(shop)) == NONE
+    again.describe("orders.st", "state")
+    assert known(tf.open_corpus(shop)) == (True, "state", *ALL[2:])
+
+
+def test_a_saved_catalogue_of_frames_carries_the_facts(tmp_path):
+    frames = {"orders": pd.DataFrame({"buyer": [1], "st": [3]}), "customers": pd.DataFrame({"id": [1], "city": ["A"]})}
+    corpus = tf.open_corpus(frames)
+    given(corpus)
+    saved = corpus.save(tmp_path / "shop.catalogue")
+    corpus.describe("orders.st", "later")
+    assert known(tf.open_corpus(saved)) == ALL
+    tf.open_corpus(saved).describe("orders.st", "")
+    assert known(tf.open_corpus(saved)) == (True, "", *ALL[2:]), "its own file has the later facts"
+
+
+def test_facts_in_a_file_beside_the_data(shop, tmp_path, monkeypatch):
+    corpus = tf.open_corpus(shop)
+    corpus.describe("orders.st", 'a "status",\nwith a tab\t and \x7f')
+    corpus.describe("customers", "people")
+    corpus.keys.add(BUYER)
+    corpus.keys.forbid("orders.st = customers.id")
+    fact_store(corpus).put({("private", ("shop.customers", "ssn")): True})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(shop, elsewhere / "copied.sqlite")
+    corpus.save_facts(elsewhere / "tagframe.toml")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another user"))
+    again = tf.open_corpus(elsewhere / "copied.sqlite")  # another database's name
+    assert again.profile("orders").column("st").description == 'a "status", with a tab and'
+    assert "copied.orders.buyer = copied.customers.id" in repr(again.keys)
+    assert "not copied.orders.st = copied.customers.id" in repr(again.keys)
+    assert fact_store(again).facts.private == {("copied.customers", "ssn")}
+    again.describe("customers", "buyers")
+    again.keys.forbid(BUYER)
+    with pytest.warns(CatalogueWarning, match=r"'column' of copied\.orders, st stays, because tagframe\.toml"):
+        again.describe("orders.st", "")
+    for one in (again, tf.open_corpus(elsewhere / "copied.sqlite")):
+        assert one.profile("customers").description == "buyers", "the user's own facts stand above"
+        assert "not copied.orders.buyer = copied.customers.id" in repr(one.keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[x]]", "'x'"),
+        ('private = ["ssn"]', "such as 'users.email'; got 'ssn'"),
+        ("[[column]]\ntable = 1", "cannot be read"),
+        ("\xff", "cannot be read"),
+    ],
+)
+def test_a_file_beside_the_data_that_cannot_be_read(shop, text, message):
+    (shop.parent / "tagframe.toml").write_text(text, encoding="latin-1")
+    with pytest.raises(UnreadableFacts, match=message):
+        tf.open_corpus(shop)
+
+
+def test_facts_of_other_data_hold_only_where_they_are_adopted(shop, tmp_path):
+    corpus = tf.open_corpus(shop)
+    given(corpus)
+    copy = tf.open_corpus(shutil.copy(shop, tmp_path / "copy.sqlite"))
+    assert known(copy) == NONE
+    copy.describe("orders.st", "of the copy")
+    assert copy.adopt(corpus) == 5
+    assert copy.adopt(corpus) == 0
+    assert known(copy) == known(tf.open_corpus(tmp_path / "copy.sqlite")) == ALL
+    assert "copy.orders.buyer = copy.customers.id" in repr(copy.keys)
+    copy.describe("customers", "others")
+    assert known(tf.open_corpus(shop)) == ALL
+
+
+def test_a_moved_folder_adopts_its_facts_by_its_old_path(tmp_path):
+    old = tmp_path / "old"
+    old.mkdir()
+    for name, text in (("orders", "buyer,st\n1,3\n"), ("customers", "id,city\n1,Porto\n")):
+        (old / f"{name}.csv").write_text(text)
+    given(tf.open_corpus(old))
+    corpus = tf.open_corpus(old.rename(tmp_path / "new"))
+    assert known(corpus) == NONE
+    assert corpus.adopt(old) == 5
+    assert known(tf.open_corpus(tmp_path / "new")) == ALL
+    frames = {"orders": pd.DataFrame({"buyer": [1], "st": [3]}), "customers": pd.DataFrame({"id": [1], "city": ["A"]})}
+    assert tf.open_corpus(frames).adopt(corpus.save_facts(tmp_path / "facts.toml")) == 3
+    for nothing in (tmp_path, tmp_path / "gone", tmp_path / "gone.toml"):
+        with pytest.raises(SourceNotFound):
+            corpus.adopt(nothing)
+
+
+def test_facts_of_a_name_that_several_tables_have_are_not_adopted():
+    orders = pd.DataFrame({"buyer": [1], "st": [3]})
+    one = tf.open_corpus({"a.orders": orders, "a.more": orders})
+    one.describe("orders", "of a")
+    one.describe("more", "of a")
+    both = tf.open_corpus({"b.orders": orders, "c.orders": orders, "b.more": orders})
+    assert both.adopt(one) == 1
+    assert [profile.description for profile in both.profiles] == ["of a", "", ""]
+
+
+def test_the_latest_fact_counts_and_facts_of_a_union_are_kept_with_their_tables(shop, tmp_path):
+    (tmp_path / "crm.csv").write_text("id,home\n1,Porto\n")
+    people = tf.open_corpus(tmp_path / "crm.csv")
+    both = tf.open_corpus(shop).union(people)
+    for text in ("state", "status"):
+        both.describe("orders.st", text)
+    both.describe("crm.home", "where they live")
+    both.keys.add("customers.city = crm.home")
+    both.describe("crm", "x")
+    both.describe("crm", "")
+    assert people.profile("crm").column("home").description == "where they live"
+    assert tf.open_corpus(tmp_path / "crm.csv").profile("crm").description == ""
+    assert tf.open_corpus(shop).profile("orders").column("st").description == "status"
+    again = tf.open_corpus(shop).union(tf.open_corpus(tmp_path / "crm.csv"))
+    assert "crm.home" in repr(again.keys)
+    both.keys.forget("customers.city = crm.home")
+    assert "declared keys" not in repr(tf.open_corpus(shop).keys).replace("no declared keys", "")
+
+
+def test_facts_have_no_cells_of_private_columns(shop):
+    corpus = tf.open_corpus(shop)
+    corpus.learn("Where does 078-05-1120 live?", "SELECT city FROM customers WHERE ssn = '078-05-1120'", literals=True)
+    store = fact_store(corpus)
+    store.put({("annotated", ("shop.customers",)): ["of 078-05-1120", ["id", "ssn"]]})
+    store.put({("annotated", ("shop.orders",)): ["a purchase", ["id"]]})
+    assert b"078-05" in facts_file().read_bytes()
+    store.put({("private", ("shop.customers", "ssn")): True})
+    assert b"078-05" not in facts_file().read_bytes()
+    assert corpus.learned["sql"].tolist() == ["SELECT city FROM customers WHERE ssn = ?"]
+    assert corpus.profile("orders").description == "≈ a purchase"
+    corpus.learn("SELECT city FROM customers WHERE ssn = '219-09-9999'", literals=True)
+    assert b"219-09" not in facts_file().read_bytes()
