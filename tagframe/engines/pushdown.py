@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-MOST_VALUES = 1_000
+MAX_VALUES = 1_000
 """At most this many values are written into a statement."""
-_BEYOND = 2**63
+_INTEGER_END = 2**63
 _BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
 
 
@@ -210,7 +210,7 @@ def can_be_written(test: CellTest, kind: Kind) -> bool:
     """Whether SQL can express the test for a column of this kind."""
     if not test.values:
         return True
-    if not kind or len(test.values) > MOST_VALUES:
+    if not kind or len(test.values) > MAX_VALUES:
         return False
     if test.is_plain:
         numeric = kind in ("integer", "real") or (kind == "boolean" and test.bound is None)
@@ -227,7 +227,7 @@ def _is_writable(cell: Any) -> bool:
     if isinstance(cell, str):
         return "\x00" not in cell and "\ufffd" not in cell and not any("\ud800" <= sign <= "\udfff" for sign in cell)
     if isinstance(cell, int):
-        return -_BEYOND <= cell < _BEYOND
+        return -_INTEGER_END <= cell < _INTEGER_END
     if isinstance(cell, pd.Timestamp):
         return not cell.nanosecond
     return math.isfinite(cell) if isinstance(cell, float | Decimal) else True

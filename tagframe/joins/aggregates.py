@@ -69,8 +69,8 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
             raise InvalidArgument(f"no function {function!r} in {did_you_mean(str(function), FUNCTIONS)}")
         if column in keys:
             raise InvalidArgument(f"{source.id} is joined by {column!r}: aggregate another column")
-    kept = {*keys, *functions}
-    columns = tuple(column for column in source.columns if column in kept)
+    needed = {*keys, *functions}
+    columns = tuple(column for column in source.columns if column in needed)
     return replace(
         source, columns=columns, unique=keys[:1] if len(keys) == 1 else (), aggregates=tuple(functions.items())
     )

@@ -41,13 +41,13 @@ from tagframe.keys.matching import copies_in
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 """From key pairs to extra evidence for some of them, beside their score, in log odds."""
 
-_LONGEST_KEY = 64
+_MAX_KEY_LENGTH = 64
 """Texts that are longer than this on average are not keys."""
-_COUNTED = 0.5
+_MIN_RUN_DENSITY = 0.5
 """Numbers that fill more of their range are counted up."""
-_DOUBTED = 0.4
+_MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
-_FEW_CELLS = 500_000
+_MAX_FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
 
@@ -163,7 +163,7 @@ def plan_tables(
 
 def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
     """How many rows of a small table are exact copies of others, if only these repeat a column's values; else 0."""
-    small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _FEW_CELLS
+    small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _MAX_FEW_CELLS
     if not small:
         return 0
     with suppress(CorpusError):
@@ -200,7 +200,7 @@ def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] =
     seen = facts.get("keys between", name, state, lambda text: _restored(text, members))
     if seen is None:
         seen = _seen(corpus, members, around)
-        facts.put("keys between", name, state, _kept(seen, members))
+        facts.put("keys between", name, state, _as_json(seen, members))
     return seen
 
 
@@ -248,7 +248,7 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
         run = integer_run(profile)
         return (
             run is not None
-            and run.density > _COUNTED
+            and run.density > _MIN_RUN_DENSITY
             and profile.distinct == (profile.rows or 0) - (profile.nulls or 0)
         )
 
@@ -258,7 +258,7 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
         if left.database == right.database or not all(counts(*end) for end in ends):
             return key
         reason = f"{key.evidence.reason}, but both databases may number their rows from 1"
-        return replace(key, score=min(key.score, _DOUBTED), evidence=replace(key.evidence, reason=reason))
+        return replace(key, score=min(key.score, _MAX_COUNTED_CHANCE), evidence=replace(key.evidence, reason=reason))
 
     return [doubted(key) for key in keys]
 
@@ -277,11 +277,11 @@ def _inferred(
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}
-    asked = {profile.id for profile in members}
+    wanted = {profile.id for profile in members}
 
     def may_join(key: KeyPair) -> bool:
         left, right = key.left_table, key.right_table
-        return left in by_id and right in by_id and (key.score >= ACCEPTED or left in asked or right in asked)
+        return left in by_id and right in by_id and (key.score >= ACCEPTED or left in wanted or right in wanted)
 
     for database in sorted(databases):
         group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
@@ -322,7 +322,7 @@ def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], 
 
 def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     """The profile with exact counts, if its engine only has estimates and the rows are few."""
-    if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _FEW_CELLS:
+    if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _MAX_FEW_CELLS:
         return profile
     names = [column.name for column in profile.columns if _may_be_key(column)]
     rows = corpus.read(profile.id, names)
@@ -342,10 +342,10 @@ def _may_be_key(column: ColumnProfile) -> bool:
     """Whether a pass over the column's values is worthwhile."""
     if column.family not in ("integer", "text"):
         return False
-    return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
+    return sum(map(len, column.samples)) <= _MAX_KEY_LENGTH * len(column.samples)
 
 
-def _kept(seen: Seen, members: Sequence[TableProfile]) -> str:
+def _as_json(seen: Seen, members: Sequence[TableProfile]) -> str:
     """The keys as text, with the counts of tables if they differ from the profile's."""
     counts = {
         profile.id: [profile.rows, {column.name: [column.nulls, column.distinct] for column in profile.columns}]
@@ -359,9 +359,9 @@ def _restored(text: str, members: Sequence[TableProfile]) -> Seen:
     keys, counts = json.loads(text)
 
     def counted(member: TableProfile) -> TableProfile:
-        rows, told = counts[member.id]
+        rows, numbers = counts[member.id]
         columns = [
-            replace(column, rows=rows, nulls=told[column.name][0], distinct=told[column.name][1])
+            replace(column, rows=rows, nulls=numbers[column.name][0], distinct=numbers[column.name][1])
             for column in member.columns
         ]
         return replace(member, rows=rows, columns=tuple(columns))

@@ -121,11 +121,11 @@ class JoinPlan(Public):
             for mine, theirs in step.equal_columns:
                 stands_for.setdefault((step.table, theirs), stands_for.get((step.base, mine), (step.base, mine)))
         order = [(table, column) for table in self.tables for column in by_id[table].columns]
-        kept = [key for key in order if key not in stands_for]
+        own = [key for key in order if key not in stands_for]
         tables = Counter(source.called for source in self.sources)
-        seen = Counter(column for _, column in kept)
+        seen = Counter(column for _, column in own)
         names: dict[Column, str] = {}
-        for table, column in kept:
+        for table, column in own:
             source = by_id[table]
             owner = (
                 source.called if tables[source.called] == 1 and f"{source.called}.{column}" not in seen else source.id
@@ -158,8 +158,8 @@ class JoinPlan(Public):
             ColumnNotFound: no such column, or several that the plan does not make equal.
         """
         names = self.column_names()
-        for key, shown in names.items():
-            if shown == name:
+        for key, merged in names.items():
+            if merged == name:
                 return key
         found: list[Column] = []
         for own in (False, True):  # the own name of a table with roles means all of them, if it is not there by itself
@@ -254,13 +254,13 @@ class JoinPlan(Public):
     def _on(self, keys: Sequence[KeyPair], start: str) -> JoinPlan:
         return JoinPlan.along(keys, self.by_id, table_order(self.sources), start)[1]
 
-    def with_sources(self, told: Callable[[PlanTable], PlanTable]) -> JoinPlan:
-        """The plan and its alternatives, with ``told`` applied to each of their tables."""
+    def with_sources(self, change: Callable[[PlanTable], PlanTable]) -> JoinPlan:
+        """The plan and its alternatives, with ``change`` applied to each of their tables."""
         alternatives, ambiguous = (
-            [plan.with_sources(told) for plan in ways] for ways in (self.alternatives, self.ambiguous)
+            [plan.with_sources(change) for plan in ways] for ways in (self.alternatives, self.ambiguous)
         )
         return replace(
-            self, sources=tuple(map(told, self.sources)), alternatives=tuple(alternatives), ambiguous=tuple(ambiguous)
+            self, sources=tuple(map(change, self.sources)), alternatives=tuple(alternatives), ambiguous=tuple(ambiguous)
         )
 
     def to_json(self) -> str:

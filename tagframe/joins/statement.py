@@ -88,9 +88,9 @@ def one_row_a_key(
         made: gives the expression of an aggregate from a column and a function.
         key: gives the expression of a key column, as keys are compared.
     """
-    shown = [exp.alias_(key(column), column, quoted=True) for column in source.keys]
-    shown += [exp.alias_(made(column, function), column, quoted=True) for column, function in source.aggregates]
-    query = exp.select(*shown).from_(table).where(*(key(column).is_(exp.null()).not_() for column in source.keys))
+    selected = [exp.alias_(key(column), column, quoted=True) for column in source.keys]
+    selected += [exp.alias_(made(column, function), column, quoted=True) for column, function in source.aggregates]
+    query = exp.select(*selected).from_(table).where(*(key(column).is_(exp.null()).not_() for column in source.keys))
     return query.group_by(*map(key, source.keys))
 
 
@@ -180,7 +180,7 @@ class Joined:
 
     def select(
         self,
-        shown: Sequence[exp.Expr],
+        selected: Sequence[exp.Expr],
         steps: Sequence[JoinStep],
         *,
         start: exp.Expr | None = None,
@@ -189,12 +189,12 @@ class Joined:
         """A query over the joined rows.
 
         Args:
-            shown: the expressions that it selects.
+            selected: the expressions that it selects.
             steps: of the plan, from the first one on.
             start: replaces the start table, if only a part of it is wanted.
             join_type: replaces the kind of join of the plan.
         """
-        query = exp.select(*(shown or [exp.Literal.number(1)]), copy=False)
+        query = exp.select(*(selected or [exp.Literal.number(1)]), copy=False)
         query = query.from_(self.tables.item(self.plan.start) if start is None else start, copy=False)
         word = self.tables.join_type(self.how) if join_type is None else join_type
         for step in steps:
@@ -230,8 +230,8 @@ class _NamedTables:
 
     def _part(self, stack: PlanTable, part: PlanTable, origin: str) -> exp.Select:
         columns = [exp.column(_name(column)) for column in stack.columns if column != stack.origin]
-        said = exp.alias_(exp.Literal.string(origin), stack.origin, quoted=True)
-        return exp.select(*columns, said).from_(self._in_full(part))
+        origin_cell = exp.alias_(exp.Literal.string(origin), stack.origin, quoted=True)
+        return exp.select(*columns, origin_cell).from_(self._in_full(part))
 
     def alias(self, table: str) -> str:
         """Its name or role, or its id."""

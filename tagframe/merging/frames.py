@@ -44,9 +44,9 @@ from tagframe.merging.table_rows import spelt, stacked
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
 """One of several frames, or all of them: by name, or in a sequence."""
 
-_LOOKED_AT = 1_000
+_MAX_FIRST_VALUES = 1_000
 """The first values of a column that decide whether it holds fractions."""
-_LONG = 100_000
+_MIN_LONG_ROWS = 100_000
 """A column of integers with at least this many rows is first checked for gaps."""
 _FAMILIES: Mapping[str, TypeFamily] = {"i": "integer", "u": "integer", "f": "real", "b": "boolean", "M": "date"}
 
@@ -188,7 +188,7 @@ def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
     found = {}
     for position, name in enumerate(map(str, frame.columns)):
         values = frame.iloc[:, position]
-        if len(values) < _LONG or not isinstance(values.dtype, np.dtype) or values.dtype.kind != "i":
+        if len(values) < _MIN_LONG_ROWS or not isinstance(values.dtype, np.dtype) or values.dtype.kind != "i":
             continue
         low, high = int(values.min()), int(values.max())
         if high - low >= len(values):
@@ -205,7 +205,7 @@ def _may_be_key(values: Values) -> bool:
     """Whether a column can be a key: not if its first values are fractions."""
     if not isinstance(values, pd.Series) or not pd.api.types.is_float_dtype(values.dtype):
         return True
-    first = values.head(_LOOKED_AT).dropna().to_numpy(dtype=np.float64)
+    first = values.head(_MAX_FIRST_VALUES).dropna().to_numpy(dtype=np.float64)
     return bool(np.mean(first == np.trunc(first)) > 1 - FAMILY_SHARE) if len(first) else True
 
 

@@ -38,7 +38,7 @@ from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.source_facts import SourceFacts
 from tagframe.merging.where import MergeRequest, NotPushable
 
-_SPARSE = 0.25
+_MAX_SHARE_OF_START = 0.25
 _MAX_LONE_TEXTS = 200_000
 """The largest number of distinct text keys without a partner that are compared in canonical form."""
 _REACH, _ROUNDS = 64, 3
@@ -248,7 +248,7 @@ class MergeStatements:
         request = self.request
         if self.pushdown.most_rows is None or request.is_forced:
             return
-        most = max(self.pushdown.most_rows, _SPARSE * self._size_of_start())
+        most = max(self.pushdown.most_rows, _MAX_SHARE_OF_START * self._size_of_start())
         rows = request.limit
         if rows is None or rows > most:
             values = self._placeholders()
@@ -317,8 +317,8 @@ class MergeStatements:
         begin = None
         if first is not None:
             begin = self.pushdown.item(self.name(start), self._aliases[start], numbered=True, first=first)
-        shown = [self.joined.named(key, name) for name, key in request.wanted.items()]
-        query = self.joined.select(shown, self.plan.steps, start=begin)
+        selected = [self.joined.named(key, name) for name, key in request.wanted.items()]
+        query = self.joined.select(selected, self.plan.steps, start=begin)
         query = query.where(*self._tests(values), copy=False)
         query = query.order_by(*order, copy=False) if (order := self._order()) else query
         query = query if request.limit is None else query.limit(request.limit, copy=False)
@@ -350,13 +350,13 @@ class MergeStatements:
         started = time.perf_counter()
         values = self._placeholders()
         how, steps = self.request.how, self.plan.steps
-        shown: dict[str, exp.Expr] = {"start": self._size(self.plan.start)}
-        parts = [self._step_numbers(step, f"s{number}", shown) for number, step in enumerate(steps)]
+        numbers: dict[str, exp.Expr] = {"start": self._size(self.plan.start)}
+        parts = [self._step_numbers(step, f"s{number}", numbers) for number, step in enumerate(steps)]
         repeats = how == "inner" and not all(map(self.is_unique, steps))
         if repeats:
-            shown["present"] = self._present
+            numbers["present"] = self._present
         if self.request.where.tests:
-            shown["selected"] = self._selected(values)
+            numbers["selected"] = self._selected(values)
 
         def query(columns: list[exp.Expr]) -> exp.Select:
             found = exp.select(*columns, copy=False)
@@ -364,7 +364,7 @@ class MergeStatements:
                 found = found.join(part, join_type="cross", copy=False) if position else found.from_(part, copy=False)
             return found
 
-        number = self.source.numbers(shown, query, values)
+        number = self.source.numbers(numbers, query, values)
         seconds = (time.perf_counter() - started) / max(1, len(steps))
         reports = tuple(self._step_report(step, f"s{at}", number, seconds) for at, step in enumerate(steps))
         joined = reports[-1].rows_out if reports else number["start"]
@@ -372,7 +372,7 @@ class MergeStatements:
         return RowCounts(number["start"], reports, lost, joined - number.get("selected", joined))
 
     def _number(self, number: exp.Expr, values: dict[str, Any] | None = None) -> int:
-        return self.source.numbers({"n": number}, lambda shown: exp.select(*shown, copy=False), values)["n"]
+        return self.source.numbers({"n": number}, lambda numbers: exp.select(*numbers, copy=False), values)["n"]
 
     def _selected(self, values: dict[str, Any] | None) -> exp.Expr:
         """The number of joined rows that ``where`` selects."""
@@ -388,8 +388,8 @@ class MergeStatements:
         number = exp.alias_(exp.Window(this=exp.RowNumber()), "tagframe row", quoted=True)
         start, alias = self.plan.start, self._aliases[self.plan.start]
         numbered = exp.select(exp.Star(), number).from_(self._whole(start, "whole"), copy=False).subquery(alias)
-        shown = exp.Count(this=exp.Distinct(expressions=[named_column("tagframe row", alias)]))
-        return self.joined.select([shown], self.plan.steps, start=numbered).subquery()
+        distinct = exp.Count(this=exp.Distinct(expressions=[named_column("tagframe row", alias)]))
+        return self.joined.select([distinct], self.plan.steps, start=numbered).subquery()
 
     def _partners(self, step: JoinStep) -> exp.Select:
         """The keys of the step's table, each with its number of rows."""
@@ -399,7 +399,7 @@ class MergeStatements:
         query = exp.select(*named, times, copy=False).from_(self._whole(step.table, "brought"), copy=False)
         return query.where(*(key.copy().is_(exp.null()).not_() for key in keys)).group_by(*keys, copy=False)
 
-    def _step_numbers(self, step: JoinStep, called: str, shown: dict[str, exp.Expr]) -> exp.Expr:
+    def _step_numbers(self, step: JoinStep, called: str, collected: dict[str, exp.Expr]) -> exp.Expr:
         """A row of the numbers of a step, from the distinct keys of the rows before it and their number of rows.
 
         Each key is looked up once, not once per row. The same look-up says which keys of the other table are used.
@@ -407,7 +407,7 @@ class MergeStatements:
         Args:
             step: the step.
             called: the name of the row.
-            shown: gets the numbers, by names that begin with this one.
+            collected: gets the numbers, by names that begin with this one.
         """
         mine = [self.key(step.base, column) for column in step.base_columns]
         keys = [f"tagframe key {position}" for position in range(len(mine))]
@@ -436,8 +436,8 @@ class MergeStatements:
         query = exp.select(*(exp.alias_(one, name) for name, one in numbers.items()), copy=False)
         query = query.from_(before.subquery("found"), copy=False)
         query = query.join(brought, on=exp.and_(*equal), join_type="left", copy=False)
-        shown |= {f"{called}_{name}": exp.column(name, table=called) for name in numbers}
-        shown[f"{called}_size"] = self._size(step.table)
+        collected |= {f"{called}_{name}": exp.column(name, table=called) for name in numbers}
+        collected[f"{called}_size"] = self._size(step.table)
         return query.subquery(called)
 
     def _before(self, step: JoinStep) -> list[JoinStep]:

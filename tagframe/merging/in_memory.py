@@ -32,11 +32,11 @@ from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import MergeRequest, Where
 
-_MOST_OPTIONS = 6
-_MOST_TEXTS = 100_000
-_LOOKED_AT = 1_000
+_MAX_OPTIONS = 6
+_MAX_TEXTS = 100_000
+_MAX_EXAMPLE_ROWS = 1_000
 """The number of rows matching only in canonical form that are searched for an example."""
-_EXACT = 2.0**53
+_EXACT_INTEGERS = 2.0**53
 """Beyond this, floats cannot represent every integer."""
 
 
@@ -89,11 +89,11 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
         result.rows.select(chosen)
     else:
         result.select(where)
-    kept = result.rows.length
-    if request.limit is not None and request.limit < kept:
+    selected = result.rows.length
+    if request.limit is not None and request.limit < selected:
         result.rows.select(np.arange(request.limit, dtype=np.int64))
     frame = result.frame(request.wanted)
-    counts = RowCounts(result.sizes[plan.start], tuple(steps), len(lost), before - kept)
+    counts = RowCounts(result.sizes[plan.start], tuple(steps), len(lost), before - selected)
     if len(lost) and request.says_loss:
         advice.say_loss(plan.start, len(lost), counts.start_rows, result.examples(lost))
     return frame, MergeReport(plan, len(frame), counts)
@@ -179,10 +179,10 @@ class Merge:
             return
         lone = mine[0][(matches.counts == 0) & ~matches.nulls]
         known = theirs[0].dropna().unique()
-        if not len(lone) or len(known) > _MOST_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
+        if not len(lone) or len(known) > _MAX_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
             return
         forms = dict(zip(canonical_all(list(known))[0], known, strict=True))
-        texts = lone.unique()[:_MOST_TEXTS]
+        texts = lone.unique()[:_MAX_TEXTS]
         found = {
             text: forms[form] for text, form in zip(texts, canonical_all(list(texts))[0], strict=True) if form in forms
         }
@@ -218,7 +218,7 @@ class Merge:
             for owner in sorted(before, key=lambda table: table != step.base)
             for mine, column in alike(self.plan.source(owner), theirs)
             if column not in step.columns and {(owner, mine), (step.table, column)} <= there
-        ][:_MOST_OPTIONS]
+        ][:_MAX_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
             if len({column for _, column in chosen}) < len(chosen):
                 continue
@@ -376,10 +376,10 @@ class JoinedRows:
         if partners is not None:
             first = partners[np.minimum(new, len(partners) - 1)] if len(partners) else new
             new = np.where(found.counts > 0, first, -1)
-        kept = np.flatnonzero(found.counts)
-        if not keep_left and len(kept) < self.length:
-            self.select(kept)
-            new = new[kept]
+        matched = np.flatnonzero(found.counts)
+        if not keep_left and len(matched) < self.length:
+            self.select(matched)
+            new = new[matched]
         return new
 
     def _multiply(self, found: Matches, *, keep_left: bool) -> Positions:
@@ -414,7 +414,7 @@ def taken(series: pd.Series, rows: Positions | None) -> pd.Series:
 
 def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any] | None:
     """The keys of the first row that matches only in canonical form, and of its partner; None if they look alike."""
-    for row in np.flatnonzero(matches.coerced)[:_LOOKED_AT].tolist():
+    for row in np.flatnonzero(matches.coerced)[:_MAX_EXAMPLE_ROWS].tolist():
         at = int(matches.starts[row])
         partner = at if matches.partners is None else int(matches.partners[at])
         for left, right in zip(mine, theirs, strict=True):
@@ -460,7 +460,7 @@ def key_kind(keys: pd.Series) -> str:
         return "integer" if dtype.kind == "i" or int(keys.max()) < 2**63 else ""
     if isinstance(dtype, np.dtype) and dtype.kind == "f":
         numbers = keys.dropna().to_numpy(dtype=np.float64)
-        is_whole = bool((numbers == np.trunc(numbers)).all() and (np.abs(numbers) < _EXACT).all())
+        is_whole = bool((numbers == np.trunc(numbers)).all() and (np.abs(numbers) < _EXACT_INTEGERS).all())
         return "integer" if is_whole else ""
     if isinstance(dtype, pd.CategoricalDtype):
         return "text" if pd.api.types.infer_dtype(keys.cat.categories, skipna=True) == "string" else ""

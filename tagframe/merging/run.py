@@ -137,7 +137,7 @@ def run_plan(
     frame, report = _merged(merge.request, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
     merge.say_unmatched(merge.tables_in(frame), report)
-    return merge.shown(frame), report
+    return merge.finished(frame), report
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class _Merge:
         agreement.say(self.request.plan, found)
         return tuple(sentence for _, sentence in found)
 
-    def shown(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def finished(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The wanted columns, with what is known of them."""
         frame = frame if self.wanted.keys() == {*frame.columns} else frame[[*self.wanted]]
         private, described = self._known
@@ -171,11 +171,11 @@ class _Merge:
             table for name, (table, _) in self.wanted.items() if table not in known and frame[name].notna().any()
         }
 
-    def say_unmatched(self, shown: Set[str], report: MergeReport) -> None:
-        """Warn of steps in which no row has a partner; ``shown`` are the tables of which the rows have a cell."""
+    def say_unmatched(self, tables: Set[str], report: MergeReport) -> None:
+        """Warn of steps in which no row has a partner; ``tables`` are the tables of which the rows have a cell."""
         request, plan = self.request, self.request.plan
         if request.how != "inner" and request.on_loss != "allow":
-            advice.say_unmatched(_unmatched(request, shown, report))
+            advice.say_unmatched(_unmatched(request, tables, report))
         elif request.is_whole_inner and request.on_loss == "allow" and not report.rows:
             # Losing rows is allowed; a wrong guess of the key is something else.
             counted = zip(plan.steps, report.steps, strict=True)
@@ -243,7 +243,7 @@ class MergeBatches(Iterator[pd.DataFrame]):
         self._context = contextvars.copy_context()
 
     def __next__(self) -> pd.DataFrame:
-        return self._merge.shown(self._context.run(next, self._frames))
+        return self._merge.finished(self._context.run(next, self._frames))
 
     def close(self) -> None:
         """Stop: the source reads no further, and what it held is freed."""
@@ -261,23 +261,23 @@ class MergeBatches(Iterator[pd.DataFrame]):
         return self._report
 
     def _made(self, rows: int) -> Generator[pd.DataFrame, None, None]:
-        with run("merging", "merge") as told:
+        with run("merging", "merge") as facts:
             differing: tuple[str, ...] | None = None
-            shown: Set[str] = frozenset()
+            tables: Set[str] = frozenset()
             frames = _streamed(self._merge.request, rows)
             try:
                 while True:
                     frame = next(frames)
                     differing = self._merge.differing(frame) if differing is None else differing
-                    shown = self._merge.tables_in(frame, shown)
+                    tables = self._merge.tables_in(frame, tables)
                     yield frame
             except StopIteration as end:
                 report: MergeReport = end.value
             finally:
                 frames.close()
             self._report = replace(report, differing=differing or (), limit=self._merge.request.limit)
-            self._merge.say_unmatched(shown, self._report)
-            told.update(rows=report.rows, engine=report.engine)
+            self._merge.say_unmatched(tables, self._report)
+            facts.update(rows=report.rows, engine=report.engine)
 
 
 def _streamed(request: MergeRequest, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
@@ -346,14 +346,14 @@ def _merged(request: MergeRequest, by: By | None) -> tuple[pd.DataFrame, MergeRe
     return merge_in_memory(request)
 
 
-def _unmatched(request: MergeRequest, shown: Set[str], report: MergeReport) -> list[JoinStep]:
+def _unmatched(request: MergeRequest, tables: Set[str], report: MergeReport) -> list[JoinStep]:
     """The steps in which no row has a partner, although both sides have keys.
 
     The counts of the report are made for this only if the rows do not show it, and not if that would take long for a
     few rows.
     """
     if not report.is_counted:
-        seems_so = request.how in ("right", "outer") or any(step.table not in shown for step in request.plan.steps)
+        seems_so = request.how in ("right", "outer") or any(step.table not in tables for step in request.plan.steps)
         if not seems_so or not (request.are_small or request.limit is None):
             return []
     return [

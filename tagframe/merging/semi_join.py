@@ -244,8 +244,8 @@ class _SemiJoin(PlanRows):
         number, values = pushdown.number(name), dict[str, Any]()
         if limit is not None and number == pushdown.stored:
             number = None
-        shown: list[exp.Expr] = [named_column(column, "t") for column in columns]
-        query = exp.select(*(shown or [exp.null()])).from_(pushdown.item(name, "t", numbered=number is not None))
+        selected: list[exp.Expr] = [named_column(column, "t") for column in columns]
+        query = exp.select(*(selected or [exp.null()])).from_(pushdown.item(name, "t", numbered=number is not None))
         query = query if number is None else query.order_by(named_column(number, "t"))
         query = query if limit is None else query.limit(limit)
         brief, sql = (query.where(*self._conditions(table, selection, sent)).sql(dialect=pushdown.dialect)

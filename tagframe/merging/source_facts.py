@@ -31,7 +31,7 @@ class SourceFacts:
 
     def numbers(
         self,
-        shown: Mapping[str, exp.Expr],
+        numbers: Mapping[str, exp.Expr],
         query: Callable[[list[exp.Expr]], exp.Select],
         values: dict[str, Any] | None = None,
     ) -> dict[str, int]:
@@ -39,12 +39,12 @@ class SourceFacts:
 
         ``query`` is made from the expressions that it selects; ``values`` are those of its placeholders.
         """
-        filled = {name: exp.Coalesce(this=one, expressions=[exp.Literal.number(0)]) for name, one in shown.items()}
+        filled = {name: exp.Coalesce(this=one, expressions=[exp.Literal.number(0)]) for name, one in numbers.items()}
         made = query([exp.alias_(exp.cast(one, "BIGINT"), name, quoted=True) for name, one in filled.items()])
-        columns = [("", "integer", name) for name in shown]
+        columns = [("", "integer", name) for name in numbers]
         sql = made.sql(dialect=self.pushdown.dialect)
         row = self.rows(Statement(sql, columns, "the counts", values, counts=True)).iloc[0]
-        return {name: int(row[name]) for name in shown}
+        return {name: int(row[name]) for name in numbers}
 
     def fact(self, table: str, fact: Hashable, find: Callable[[], Any]) -> Any:
         """A fact about the rows of a table."""
@@ -61,7 +61,7 @@ class SourceFacts:
 
     def _size(self, table: str) -> int:
         item = self.pushdown.item(table, "t")
-        return self.numbers({"n": exp.Count(this=exp.Star())}, lambda shown: exp.select(*shown).from_(item))["n"]
+        return self.numbers({"n": exp.Count(this=exp.Star())}, lambda numbers: exp.select(*numbers).from_(item))["n"]
 
     def is_unique(self, table: str, columns: Sequence[str]) -> bool:
         """Whether the keys of these columns are unique, apart from nulls."""

@@ -23,8 +23,8 @@ from tagframe.merging.advice import Reaction
 
 _BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _TURNED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_MOST = 2**63
-_SMALL = 100_000
+_MAX_NUMBER = 2**63
+_MAX_COUNTED_ROWS = 100_000
 """Tables of up to this many rows are counted for a warning."""
 
 
@@ -115,7 +115,7 @@ class MergeRequest:
     def are_small(self) -> bool:
         """Whether counting the rows of all tables is little work."""
         rows = [self.corpus.profile(table).rows for table in self.plan.tables]
-        return all(known is not None and known <= _SMALL for known in rows)
+        return all(known is not None and known <= _MAX_COUNTED_ROWS for known in rows)
 
 
 class NotPushable(Exception):
@@ -214,7 +214,7 @@ def _column(node: ast.expr, columns: Mapping[str, Column | None]) -> Column:
 def _value(node: ast.expr) -> int | float | str:
     value = ast.literal_eval(node)
     if isinstance(value, bool) or not isinstance(value, int | float | str) or (
-        isinstance(value, int | float) and not abs(value) < _MOST
+        isinstance(value, int | float) and not abs(value) < _MAX_NUMBER
     ):  # fmt: skip
         raise ValueError("neither a number nor a text")
     return value

@@ -179,8 +179,8 @@ def _matches(text: str, pattern: str) -> str:
 
 
 def _of_moment(column: str) -> Form:
-    shown = f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%f')"
-    bare = f"regexp_replace({shown}, '[.]000000$', '')"
+    text = f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%f')"
+    bare = f"regexp_replace({text}, '[.]000000$', '')"
     text = f"regexp_replace({bare}, 'T00:00:00$', '')"
     far = f"{column} < TIMESTAMP '0001-01-01' OR {column} >= TIMESTAMP '10000-01-01'"
     return Form(text, far, f"{column}::VARCHAR")
@@ -222,12 +222,12 @@ SAMPLE = 20_000
 """Rows of a sample at most."""
 _PARTS = 8
 """Of a table, from which the rows of a sample are taken."""
-_MOST_FOOTERS = 200_000
+_MAX_FOOTERS = 200_000
 """Columns of row groups whose footers are looked at one by one."""
 _PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
           "FLOAT", "DOUBLE", "DATE", "BOOLEAN", "VARCHAR")  # fmt: skip
-_TOLD_BY_FOOTERS = (*_PLAIN, "DECIMAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-Told = tuple[int | None, Any, Any]
+_IN_FOOTERS = (*_PLAIN, "DECIMAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+Known = tuple[int | None, Any, Any]
 """Nulls, minimum and maximum of a column."""
 
 
@@ -245,8 +245,8 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     if rows * len(opened.columns) <= FEW_CELLS:
         return TableStatistics(rows, None)
     if footers is not None:
-        told = {column.name for column in opened.columns if column.type.partition("(")[0] in _TOLD_BY_FOOTERS}
-        known = _of_footers(footers, told)
+        described = {column.name for column in opened.columns if column.type.partition("(")[0] in _IN_FOOTERS}
+        known = _of_footers(footers, described)
     else:
         known = {} if opened.logged is not None else _counted(lake, opened)
     frame = _sample(lake, opened, rows, footers)
@@ -257,18 +257,18 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     return TableStatistics(rows, tuple(columns))
 
 
-def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Told]:
+def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Known]:
     """For columns that every row group describes."""
-    if sum(file.num_row_groups * file.num_columns for file in footers) > _MOST_FOOTERS:
+    if sum(file.num_row_groups * file.num_columns for file in footers) > _MAX_FOOTERS:
         return {}
     groups = [group for file in footers for group in map(file.row_group, range(file.num_row_groups)) if group.num_rows]
-    told: dict[str, list[Any]] = defaultdict(list)
+    statistics: dict[str, list[Any]] = defaultdict(list)
     for group in groups:
         for column in map(group.column, range(group.num_columns)):
             if column.path_in_schema in names:
-                told[column.path_in_schema].append(column.statistics)
+                statistics[column.path_in_schema].append(column.statistics)
     found = {}
-    for name, some in told.items():
+    for name, some in statistics.items():
         if len(some) < len(groups) or not all(one is not None and one.has_null_count for one in some):
             continue
         filled = [one for one in some if one.num_values]
@@ -279,16 +279,16 @@ def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Tol
     return found
 
 
-def _counted(lake: Lake, opened: Opened) -> dict[str, Told]:
+def _counted(lake: Lake, opened: Opened) -> dict[str, Known]:
     """In one pass."""
     plain = [column.name for column in opened.columns if column.type in _PLAIN]
     # As texts: Python has no days after 9999.
     as_text = {column.name: "::VARCHAR" * (column.type == "DATE") for column in opened.columns}
-    shown = ", ".join(
+    selected = ", ".join(
         f"count(*) - count({name}) AS n{i}, min({name}){text} AS l{i}, max({name}){text} AS h{i}"
         for i, (name, text) in enumerate((quoted(name), as_text[name]) for name in plain)
     )
-    (found,) = lake.fetch(f"SELECT {shown or 'NULL'} FROM {opened.source}").to_pylist()
+    (found,) = lake.fetch(f"SELECT {selected or 'NULL'} FROM {opened.source}").to_pylist()
     return {name: (found[f"n{i}"], found[f"l{i}"], found[f"h{i}"]) for i, name in enumerate(plain)}
 
 
@@ -298,9 +298,9 @@ def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None
     names = [column.name for column in opened.columns]
     if opened.table.format == "parquet":
         return from_arrow(_of_row_groups(lake, opened, names, footers or ()))
-    shown = ", ".join(map(quoted, names))
+    selected = ", ".join(map(quoted, names))
     return from_arrow(
-        lake.fetch(f"SELECT {shown} FROM {opened.source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)")
+        lake.fetch(f"SELECT {selected} FROM {opened.source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)")
     )
 
 

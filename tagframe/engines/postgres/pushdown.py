@@ -30,8 +30,8 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 _MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
-_FEW_ROWS = 1_000
-_LONG = 10_000
+_MAX_FEW_ROWS = 1_000
+_MIN_SHARED_COST = 10_000
 """A query that costs more, in pages read, is shared by workers if that gives the same rows."""
 _PADDED = ("bpchar", "name")
 """Texts of types that compare differently from text."""
@@ -101,29 +101,29 @@ class PostgresPushdown(SampledValues):
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside a query that gives its columns the types that are sent."""
-        shown = self._selected(statement)
+        columns = self._selected(statement)
         start, limit = f"FROM ({statement.query}) AS t", statement.limit
         if statement.counts:  # in whatever order
             with self._workers():
-                return self._engine.fetched(self._reads, shown, start, statement.what, few=True)
-        few = limit is not None and limit <= _FEW_ROWS
-        if limit and few and shown and statement.is_sought and self._cost(statement.query) > _LONG:
+                return self._engine.fetched(self._reads, columns, start, statement.what, few=True)
+        few = limit is not None and limit <= _MAX_FEW_ROWS
+        if limit and few and columns and statement.is_sought and self._cost(statement.query) > _MIN_SHARED_COST:
             # Workers give their rows in any order. Fewer than the limit are all that there are, whichever came first.
-            columns = ", ".join(map(str, range(1, len(shown) + 1)))
+            places = ", ".join(map(str, range(1, len(columns) + 1)))
             with self._workers():
                 found = self._engine.fetched(
-                    self._reads, shown, f"{start} ORDER BY {columns}, t::text", statement.what, few=True
+                    self._reads, columns, f"{start} ORDER BY {places}, t::text", statement.what, few=True
                 )
             if len(found) < limit:
                 return found
-        return self._engine.fetched(self._reads, shown, start, statement.what, few=few)
+        return self._engine.fetched(self._reads, columns, start, statement.what, few=few)
 
     def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
         """By a cursor of the server; each step of it is a statement, which has its own time limit."""
         # All rows are read, so the plan that gives the first of them soonest is not the best one.
         self._reads.run("SET LOCAL cursor_tuple_fraction = 1")
-        shown, rest = self._selected(statement), f"FROM ({statement.query}) AS t"
-        yield from self._engine.stepped(self._reads, shown, rest, statement.what, rows)
+        columns, rest = self._selected(statement), f"FROM ({statement.query}) AS t"
+        yield from self._engine.stepped(self._reads, columns, rest, statement.what, rows)
 
     def _selected(self, statement: Statement) -> list[ServerColumn]:
         return [
@@ -197,8 +197,8 @@ def _of_moment(column: str) -> Form:
 def _of_zoned_moment(column: str) -> Form:
     there = f"({column} AT TIME ZONE 'UTC')"
     micro = f"to_char({there}, '.US')"
-    shown = f"to_char({there}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE WHEN {micro} = '.000000' THEN '' ELSE {micro} END"
-    return Form(f"{shown} || '+00:00'", _far(column, "timestamptz"), f"{column}::text")
+    text = f"to_char({there}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE WHEN {micro} = '.000000' THEN '' ELSE {micro} END"
+    return Form(f"{text} || '+00:00'", _far(column, "timestamptz"), f"{column}::text")
 
 
 def _far(column: str, kind: str) -> str:
